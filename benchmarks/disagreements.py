@@ -1,11 +1,11 @@
 """Where the verdict without a GPU differs from the verdict with one: every file of the mistakes and the honest corpus.
 
-    python -m benchmarks.disagreements simulator|cuda [--at-once N] [--limit-s S] [--only WORD …]
+    python -m benchmarks.disagreements simulator|cuda [--at-once N] [--limit-s S] [--only WORD …] [--anew]
     python -m benchmarks.disagreements table
 
 The first form grades for correctness, without timing, several files at a time. Each verdict is a line of
-`results/disagreements/<simulator or gpu>.jsonl`; a later run grades only files that are new or changed. The second form
-compares the two, and writes `results/disagreements/<gpu>.md`.
+`results/disagreements/<simulator or gpu>.jsonl`; a later run grades only files that are new or changed, and on another
+GPU only those that no GPU graded. The second form compares both sides, and writes `results/disagreements/table.md`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -44,9 +44,11 @@ FOLDER = RESULTS / "disagreements"
 _LIMIT_S = 3000.0
 _MEASURED = ("time_gpu", "audit", "predict_ms")  # they compare with times: other work on the GPU changes the answer
 _NO_VERDICT = "no verdict"
+_OF_NEIGHBOURS = ("limit", "timeout")  # failures that other gradings may have caused
 _FOLDERS = re.compile(r"/[^\s'\"]*/site-packages/")
 _VERDICTS = {"passed": "right", "failed": "wrong", "unusable": "wrong", "not_judged": "not judged"}
 _OF_TIME = "Without a GPU the compiled code decides; on one, the time does, with the gate's points."
+_TOO_SLOW = "On a GPU, one thread takes longer for all frequencies than the time limit."
 _LADDER = (
     "ls_cupy_fastmath/no_fast_math", "ls_cupy_typed/doubles_inside_the_loop", "ls_numba_cached/compiled_in_each_call",
     "ls_numba_fastmath/not_fast", "ls_numba_typed/float64_literals", "ls_numba_unsigned/not_fast",
@@ -54,10 +56,13 @@ _LADDER = (
 )  # fmt: skip
 
 # Why a file may differ. A file that is not here should get the same verdict twice.
-REASONS = {f"mistakes/{name}": _OF_TIME for name in _LADDER} | {
+REASONS = {
+    **{f"mistakes/{name}": _OF_TIME for name in _LADDER},
     "mistakes/leaky_relu_op/default_stream": "The simulator has one stream and no CUDA graphs.",
     "mistakes/ls_numba_baseline/y_dot_unwritten": "New memory of a GPU often holds zeros; the simulator fills it "
     "with NaN.",
+    "mistakes/ls_open/one_thread_recurs_down": _TOO_SLOW,
+    "mistakes/ls_open/one_thread_recurs_over_all": _TOO_SLOW,
     "mistakes/mean_triton/no_other": "A masked load without `other` may return anything; a GPU often returns 0.",
     "mistakes/unblock/one_wait_left": "Without a GPU the calls that ask it for a value are counted; on one, the time "
     "decides, with the gate's points.",
@@ -134,20 +139,22 @@ def said(verdict: Verdict, source: str) -> str:
 def grade_all(
     todo: Sequence[Text], device: str, at_once: int, lines: Path, limit: Limit, judge: Callable[[], Judge]
 ) -> None:
-    """Grade the files in `at_once` threads with a judge each; those that measure times follow, one at a time.
+    """Grade the files in `at_once` threads with a judge each. Each verdict is written at once.
 
-    Each verdict is written at once. When the limit is over, the gradings that still run are ended.
+    Files that measure times on a GPU follow, one at a time, and so do those that ran out of memory or time without the
+    words that name the bug. When the limit is over, the gradings that still run are ended.
     """
     lines.parent.mkdir(parents=True, exist_ok=True)
     alone = [each for each in todo if device == "cuda" and each.exercise in _MEASURED]
-    for group, threads in (([each for each in todo if each not in alone], at_once), (alone, 1)):
-        _grade_group(group, device, threads, lines, limit, judge)
+    crowded = _grade_group([each for each in todo if each not in alone], device, at_once, lines, limit, judge)
+    _grade_group(crowded + alone, device, 1, lines, limit, judge)
 
 
 def _grade_group(
     todo: Sequence[Text], device: str, threads: int, lines: Path, limit: Limit, judge: Callable[[], Judge]
-) -> None:
-    waiting, lock = list(reversed(todo)), threading.Lock()
+) -> list[Text]:
+    """Return the files whose verdict the other gradings may have caused; these are not written."""
+    waiting, crowded, lock = list(reversed(todo)), list[Text](), threading.Lock()
     judges = [judge() for _ in range(min(threads, len(todo)))]
 
     def work(own: Judge) -> None:
@@ -156,10 +163,13 @@ def _grade_group(
                 if not waiting:
                     return
                 text = waiting.pop()
-            row = _graded(own, text, device)
+            row, of_neighbours = _graded(own, text, device)
             if limit.left() <= 0:
                 return  # it was interrupted
             with lock:
+                if of_neighbours and threads > 1:
+                    crowded.append(text)
+                    continue
                 keep(lines, asdict(row))
                 print(f"{row.file:64} {row.verdict:10} {row.seconds:6.1f} s  {row.said[:100]}", flush=True)
 
@@ -173,11 +183,13 @@ def _grade_group(
             own.interrupt()
         each.join()
         own.close()
+    return crowded
 
 
-def _graded(judge: Judge, text: Text, device: str) -> Graded:
+def _graded(judge: Judge, text: Text, device: str) -> tuple[Graded, bool]:
+    """Return the row, and whether the file ran out of memory or time although nothing says that it should."""
     begun = time.monotonic()
-    gpu, notes, named = "", tuple[str, ...](), None
+    gpu, notes, named, kind = "", tuple[str, ...](), None, ""
     try:
         verdict = judge.grade(text.source, text.exercise, timed=False)
     except GraderError as error:
@@ -185,13 +197,16 @@ def _graded(judge: Judge, text: Text, device: str) -> Graded:
     else:
         outcome, sentence, gpu = _VERDICTS[verdict.status], said(verdict, text.source), verdict.environment.gpu
         notes = tuple(each.sentence for each in verdict.findings)
+        failures = [verdict.failure, *(case.failure for case in verdict.cases)]
+        kind = next((each.kind for each in failures if each is not None), "")
         if text.expected == "wrong":
             report = " ".join(as_text(verdict, text.source).split())
             named = text.says[device == "cuda"] in report
-    return Graded(
+    row = Graded(
         text.name, text.exercise, text.expected, outcome, _FOLDERS.sub("", " ".join(sentence.split())), named, notes,
         round(time.monotonic() - begun, 1), text.sha256, gpu, commit(),
     )  # fmt: skip
+    return row, kind in _OF_NEIGHBOURS and not named
 
 
 def _of_today(rows: Iterable[dict[str, object]], chosen: Sequence[Text]) -> dict[str, dict[str, object]]:
@@ -200,33 +215,40 @@ def _of_today(rows: Iterable[dict[str, object]], chosen: Sequence[Text]) -> dict
     return {str(row["file"]): row for row in rows if known.get(str(row["file"])) == row["sha256"]}
 
 
-def table(without: dict[str, dict[str, object]], on_gpu: dict[str, dict[str, object]], chosen: Sequence[Text]) -> str:
-    """The page: how many verdicts agree, then a row per file with two different ones, and why.
+def table(
+    without: dict[str, dict[str, object]], on_gpus: Mapping[str, dict[str, dict[str, object]]], chosen: Sequence[Text]
+) -> str:
+    """The page: how many verdicts agree, then a row per file and GPU with two different ones, and why.
 
-    `without` and `on_gpu`: the rows by file. Only files that both graded count.
+    `without`: the rows by file; `on_gpus`: the same by the GPU's name. Only files that both sides graded count.
     """
-    both = [each for each in chosen if _judged(without, each) and _judged(on_gpu, each)]
-    differing = [each for each in both if without[each.name]["verdict"] != on_gpu[each.name]["verdict"]]
-    agree = Counter(str(on_gpu[each.name]["verdict"]) for each in both if each not in differing)
+    pairs = [
+        (each, gpu, without[each.name], rows[each.name])
+        for each in sorted(chosen, key=lambda each: each.name)
+        for gpu, rows in on_gpus.items() if _judged(without, each) and _judged(rows, each)
+    ]  # fmt: skip
+    differing = [pair for pair in pairs if pair[2]["verdict"] != pair[3]["verdict"]]
+    both, apart = {each.name for each, *_ in pairs}, {each.name for each, *_ in differing}
+    agree = Counter(str(without[name]["verdict"]) for name in both - apart)
+    graded = ", ".join(f"{number} on an {gpu}" for gpu, number in Counter(gpu for _, gpu, *_ in pairs).items())
     lines = [
         "# Verdicts without a GPU and with one", "",
-        f"{len(both)} of {len(chosen)} files of `tests/mistakes` and `tests/honest` were graded on both, for "
-        "correctness only. "
-        f"On {len(both) - len(differing)} the verdicts agree "
+        f"{len(both)} of {len(chosen)} files of `tests/mistakes` and `tests/honest` were graded on both sides, for "
+        f"correctness only ({graded}). "
+        f"On {len(both - apart)} the verdicts agree "
         f"({', '.join(f'{number} {verdict}' for verdict, number in sorted(agree.items()))}). "
-        f"On {len(differing)} they differ:", "",
-        "| File | It is | Without a GPU | With a GPU | Reason |", "| --- | --- | --- | --- | --- |",
+        f"On {len(apart)} they differ:", "",
+        "| File | It is | Without a GPU | With a GPU | GPU | Reason |", "| --- | --- | --- | --- | --- | --- |",
     ]  # fmt: skip
-    for each in sorted(differing, key=lambda each: each.name):
-        ours, theirs = without[each.name], on_gpu[each.name]
-        cells = (each.name.removesuffix(".py"), each.expected, _cell(ours), _cell(theirs), _reason(each))
+    for each, gpu, ours, theirs in differing:
+        cells = (each.name.removesuffix(".py"), each.expected, _cell(ours), _cell(theirs), gpu, _reason(each))
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    unnamed = [
-        f"- `{each.name.removesuffix('.py')}` {where}: {row['said'] or 'right'}"
-        for each in sorted(both, key=lambda each: each.name)
-        for where, row in (("without a GPU", without[each.name]), ("with a GPU", on_gpu[each.name]))
+    unnamed = {
+        f"- `{each.name.removesuffix('.py')}` {where}: {row['said'] or 'right'} {_reason(each)}".rstrip(): None
+        for each, gpu, ours, theirs in pairs
+        for where, row in (("without a GPU", ours), (f"on an {gpu}", theirs))
         if row["named"] is False and row["verdict"] == "wrong"
-    ]
+    }
     if unnamed:
         lines += ["", "Wrong on both or on one, but the report lacks the words that name the bug:", "", *unnamed]
     return "\n".join(lines) + "\n"
@@ -244,14 +266,21 @@ def _reason(text: Text) -> str:
     return REASONS.get(text.name.removesuffix(".py")) or REASONS.get(text.exercise, "")
 
 
-def _write_table() -> int:
-    without, chosen = _of_today(kept(FOLDER / "simulator.jsonl"), texts()), texts()
+def _by_gpu(chosen: Sequence[Text]) -> dict[str, dict[str, dict[str, object]]]:
+    """The rows of today by the GPU's name."""
+    found: dict[str, dict[str, dict[str, object]]] = {}
     for path in sorted(FOLDER.glob("*.jsonl")):
-        if path.stem == "simulator":
-            continue
-        page = table(without, _of_today(kept(path), chosen), chosen)
-        path.with_suffix(".md").write_text(page, encoding="utf-8")
-        print(page)
+        rows = _of_today(kept(path), chosen)
+        if gpu := next((str(row["gpu"]) for row in rows.values() if row["gpu"]), ""):
+            found[gpu] = rows
+    return found
+
+
+def _write_table() -> int:
+    chosen = texts()
+    page = table(_of_today(kept(FOLDER / "simulator.jsonl"), chosen), _by_gpu(chosen), chosen)
+    FOLDER.joinpath("table.md").write_text(page, encoding="utf-8")
+    print(page)
     return 0
 
 
@@ -262,6 +291,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--at-once", type=int, default=2, help="how many files to grade at a time")
     parser.add_argument("--limit-s", type=float, default=_LIMIT_S)
     parser.add_argument("--only", nargs="*", default=[], help="words of which a file's name must have one")
+    parser.add_argument("--anew", action="store_true", help="also grade files that have a verdict")
     parser.add_argument("--unforked", action="store_true", help="start each worker anew, as in a learner's session")
     asked = parser.parse_args(arguments)
     if asked.what == "table":
@@ -271,8 +301,8 @@ def main(arguments: Sequence[str]) -> int:
     names = gpus() if device == "cuda" else []
     lines = FOLDER / (f"{names[0].name.lower().replace(' ', '-')}.jsonl" if names else f"{device}.jsonl")
     chosen = texts(asked.only)
-    done = _of_today(kept(lines), chosen)
-    todo = [each for each in chosen if not _judged(done, each)]
+    sides = _by_gpu(chosen).values() if device == "cuda" else [_of_today(kept(lines), chosen)]
+    todo = [each for each in chosen if asked.anew or not any(_judged(rows, each) for rows in sides)]
     with contextlib.ExitStack() as stack:
         if device == "simulator" and not asked.unforked:
             _fork(stack)

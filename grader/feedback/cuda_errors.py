@@ -332,18 +332,27 @@ CUPY: tuple[Meaning, ...] = (
         "instance of a template in `name_expressions`. Also check that the source you compiled uses this name.",
     ),
     Meaning(
+        r"INVALID_VALUE|invalid argument|compiled for blocks of at most|CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+        "The GPU refused the launch, as it does if the block has more threads than the kernel was compiled for.",
+        "`__launch_bounds__` sets the largest block: launch fewer threads or raise the bound. Neither grid nor block "
+        "may be empty.",
+        cell=r"__launch_bounds__",
+    ),
+    Meaning(
         r"compiled for blocks of at most|CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
         "The block has more threads than the kernel was compiled for.",
         "`__launch_bounds__` sets the largest block: launch fewer threads or raise the bound. Without it, a kernel "
         "that uses very many registers may not fit 1,024 threads.",
     ),
     Meaning(
-        r"options must be a tuple|can only concatenate (?:str|list) \(not \"tuple\"\) to (?:str|list)",
+        r"options must be a tuple|Argument 'options' has incorrect type|"
+        r"can only concatenate (?:str|list) \(not \"tuple\"\) to (?:str|list)",
         "The compiler options must be a tuple of strings.",
         "A tuple with one element needs a comma: `options=('--use_fast_math',)`.",
     ),
     Meaning(
-        r"the (?:grid|block) must be|can only concatenate tuple|operand type\(s\) for \+: '\w+' and 'tuple'",
+        r"the (?:grid|block) must be|Argument '(?:grid|block)' has incorrect type|can only concatenate tuple|"
+        r"operand type\(s\) for \+: '\w+' and 'tuple'",
         "Grid and block must be tuples of ints.",
         "A tuple with one element needs a comma: `kernel((blocks,), (128,), (…))`. Divide ints with `//`.",
     ),

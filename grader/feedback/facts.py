@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass, field
 from math import isfinite
 
 from grader.exercise import Case, Exercise
+from grader.feedback.cuda_clues import host_address, wrong_result
 from grader.feedback.places import SMALLEST_BLOCK, Place, locate
 from grader.submission.solution_cell import parsed
 from grader.verdict import Mismatch
@@ -21,7 +21,9 @@ class Clues:
     branches_on_block: bool = False  # with an `if` in a Triton kernel
     one_by_one: bool = False  # a Triton kernel loads single elements in a loop
     threads_in_grid: bool = False  # a Triton grid has two numbers, but the kernels use only the first axis
-    warp_in_step: bool = False  # one warp adds in shared memory without a barrier, as if its threads ran in step
+    whole_array: bool = False  # a Triton kernel's block is as long as the whole array
+    cuda_bug: str = ""  # a sentence about a bug that the text of CUDA C++ shows
+    host_variable: str = ""  # whose address a launch passes to a kernel
 
 
 def clues_in(source: str, entry: str) -> Clues:
@@ -38,7 +40,9 @@ def clues_in(source: str, entry: str) -> Clues:
             branches_on_block=any(map(_branches_on_block, kernels)),
             one_by_one=any(map(_one_by_one, kernels)),
             threads_in_grid=bool(kernels) and _two_in_grid(tree) and not any(map(_uses_other_axes, kernels)),
-            warp_in_step=any(map(_warp_in_step, strings)),
+            whole_array=bool(kernels) and _whole_array(tree),
+            cuda_bug=next(filter(None, map(wrong_result, strings)), ""),
+            host_variable=next(filter(None, map(host_address, strings)), ""),
         )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Clues()
@@ -48,22 +52,6 @@ def _is_triton(decorator: ast.expr) -> bool:
     """Whether it is `triton.jit`, not Numba's `cuda.jit`."""
     text = ast.unparse(decorator)
     return "jit" in text and "cuda" not in text
-
-
-_VOLATILE = re.compile(r"\bvolatile\b(?!\s*\()")  # no `asm volatile(`
-_IN_WARP = re.compile(r"\bif\s*\([^(){};]*<\s*(?:32|warpSize)\s*\)\s*\{(?P<body>(?:[^{}]|\{[^{}]*\})*)\}")
-_ADDS_NEIGHBOUR = re.compile(r"\]\s*(?:\+=|=[^=;][^;]*\+)\s*\w+\[[^\]]*\+")
-
-
-def _warp_in_step(source: str) -> bool:
-    """Whether CUDA C++ trusts a warp's threads to run in step: with `volatile`, or in an `if` for 32 threads."""
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)
-    if "__shared__" not in code or "__syncwarp" in code:
-        return False
-    bodies = (found["body"] for found in _IN_WARP.finditer(code))
-    return bool(_VOLATILE.search(code)) or any(
-        _ADDS_NEIGHBOUR.search(body) and "__sync" not in body and "_sync(" not in body for body in bodies
-    )
 
 
 def _returns_value(function: ast.FunctionDef) -> bool:
@@ -123,6 +111,16 @@ def _two_in_grid(tree: ast.AST) -> bool:
     return any(isinstance(grid, ast.Tuple) and len(grid.elts) > 1 for grid in grids)
 
 
+def _whole_array(tree: ast.AST) -> bool:
+    """Whether a block's length is computed from the number of elements, as in `next_power_of_2(x.numel())`."""
+    counts = {
+        target.id for node in ast.walk(tree) if isinstance(node, ast.Assign) and _calls(node.value, "numel")
+        for target in node.targets if isinstance(target, ast.Name)
+    }  # fmt: skip
+    lengths = [argument for call in _calls(tree, "next_power_of_2") for argument in call.args]
+    return any(_calls(each, "numel") or (isinstance(each, ast.Name) and each.id in counts) for each in lengths)
+
+
 def _uses_other_axes(kernel: ast.FunctionDef) -> bool:
     axes = [ast.unparse(value) for call in _calls(kernel, "program_id", "num_programs")
             for value in (*call.args, *(keyword.value for keyword in call.keywords))]  # fmt: skip
@@ -164,6 +162,12 @@ class Facts:
     @property
     def cuda(self) -> bool:
         return self.exercise is not None and self.exercise.backend == "cuda"
+
+    @property
+    def cuda_bug(self) -> str:
+        """A sentence about a bug in the text of the kernel, or ""."""
+        written = self.exercise is not None and self.exercise.backend in ("cuda", "cupy")
+        return self.clues.cuda_bug if written else ""
 
     @property
     def threads(self) -> bool:

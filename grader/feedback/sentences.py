@@ -110,11 +110,12 @@ _TIMEOUTS = {
     **{each: tuple(text.format("__syncthreads()") for text in _THREADS_WAIT) for each in ("cuda", "cupy")},
     "numba": tuple(text.format("cuda.syncthreads()") for text in _THREADS_WAIT),
 }
-_BOUNDS = {"triton": ", with a mask", "cuda": ", with an `if`", "cupy": ", with an `if`", "numba": ", with an `if`"}
-IN_STEP = (
-    "`__syncwarp()` is missing: the threads of a warp do not run in step. Put one between a write to shared memory and "
-    "another thread's read of it, and one before that place is written again. `volatile` does not wait."
-)
+_BOUNDS = {
+    "triton": ", with a mask",
+    "cuda": ", with an `if`",
+    "cupy": ", with an `if`. The order of the arguments must be that of the kernel's parameters: nothing checks it",
+    "numba": ", with an `if`",
+}
 _ENDED_ITSELF = "ended itself"
 _RUNS_IN_SIMULATOR = re.compile(r"^Runs in the simulator, but .*? a GPU: ")
 _WRAPPED = re.compile(r"^(?:(?:InterpreterError|CompilationError): )*(\w+)\((['\"].*['\"])\)$", re.DOTALL)
@@ -131,8 +132,10 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
     backend = exercise.backend if exercise else ""
     meaning, advice = kind.meaning, kind.advice.format(_BOUNDS.get(backend, ""))
     slow: tuple[str, str] | None = None
+    clues = clues_in(source, exercise.entry if exercise else "")
+    stray = _why_stray(failure, clues, backend)
     if failure.kind == "timeout":
-        slow = _why_slow(clues_in(source, exercise.entry if exercise else ""))
+        slow = _why_slow(clues)
         meaning, advice = slow or _TIMEOUTS.get(backend, (meaning, advice))
         if right:
             meaning = f"The smaller cases are right{'' if slow else ', so it may be slow, not endless'}. {meaning}"
@@ -143,6 +146,8 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
         known = explain(failure.message, line, source) or explain(failure.detail[-2000:], line, source)
         if known is not None:
             meaning, advice = known.says, known.do
+    if stray is not None:
+        meaning, advice = stray
     return Explained(
         title=(known and known.title) or kind.title,
         message=message_of(failure),
@@ -151,8 +156,25 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
         meaning=meaning,
         advice=failure.advice or advice,
         detail=_detail(failure),
-        diagnosed=known is not None or slow is not None or bool(failure.advice) or failure.kind == "not_simulated",
+        diagnosed=known is not None
+        or slow is not None
+        or stray is not None
+        or bool(failure.advice)
+        or failure.kind == "not_simulated",
     )
+
+
+def _why_stray(failure: Failure, clues: Clues, backend: str) -> tuple[str, str] | None:
+    """Why a kernel used memory that is not its own and what to do about it, if its source tells."""
+    if backend not in ("cuda", "cupy") or failure.kind not in ("illegal_access", "crash"):
+        return None
+    if clues.host_variable:
+        return (
+            f"A launch passes the address of `{clues.host_variable}`. A kernel cannot use the host's variables by "
+            "their address.",
+            "Pass numbers by value. Copy an array to memory from `cudaMalloc` with `cudaMemcpy`.",
+        )
+    return None
 
 
 def _why_slow(clues: Clues) -> tuple[str, str] | None:
@@ -162,6 +184,12 @@ def _why_slow(clues: Clues) -> tuple[str, str] | None:
             "The grid has two numbers, so each program runs as often as the second one says: a Triton grid counts "
             "programs and has no threads.",
             "Launch `kernel[(programs,)](…)`: one program computes a whole block.",
+        )
+    if clues.whole_array:
+        return (
+            "A block is as long as the whole array. A block's length is a power of two, and the largest is 2^20 = "
+            "1048576; compiling one of that length takes minutes.",
+            "Process the data in smaller blocks, with a loop or with more programs.",
         )
     if clues.one_by_one:
         return (
@@ -213,8 +241,7 @@ def sentences(mismatch: Mismatch, case: Case | None = None, exercise: Exercise |
 def sentences_from(facts: Facts) -> tuple[str, ...]:
     """The same sentences from all facts, including the submission's source and its other wrong cases."""
     mismatch = facts.mismatch
-    in_step = facts.clues.warp_in_step and facts.cuda and mismatch.wrong > 0
-    cause = IN_STEP if in_step else mismatch.suspect
+    cause = (facts.cuda_bug if mismatch.wrong else "") or mismatch.suspect
     found = [cause] if cause else []
     if mismatch.wrong:
         found.append(_differ(facts))

@@ -8,7 +8,7 @@ _UNEQUAL = r"equal reduction dimensions|[Ff]irst input shape .* second input sha
 
 PRODUCTS: tuple[Meaning, ...] = (
     Meaning(
-        r"AssertionError(?:: AssertionError)?\s*$",  # Triton's assertion about the accumulator has no text
+        r"AssertionError(?:: AssertionError)?(?:\(\))?:?\s*$",  # Triton's assertion about the accumulator has no text
         "`tl.dot` refused the accumulator, its third argument: it must be float32 and have the shape of the product, "
         "BLOCK_M × BLOCK_N.",
         "Start it with `tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)`, and round to float16 when you store.",
@@ -109,6 +109,11 @@ TRITON: tuple[Meaning, ...] = (
         "Inside a kernel, pointers and blocks cannot be indexed.",
         "Load the elements you need with `tl.load(x_ptr + offsets, mask=…)`, or reduce a block with `tl.sum`.",
         code=r"\w\s*\[",
+    ),
+    Meaning(
+        r"must be real number, not tensor",
+        "A function of Python's `math` takes a number, not a block.",
+        "Use the function of the same name in `triton.language`: `tl.exp`, not `math.exp`.",
     ),
     Meaning(
         r"axis \d+ out of bounds for shape \[\]",

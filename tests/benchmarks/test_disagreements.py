@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchmarks import disagreements
 from benchmarks.disagreements import Text, grade_all, main, table, texts
-from benchmarks.limits import Limit, kept
+from benchmarks.limits import Limit, keep, kept
 from grader.errors import JudgeStopped
 from grader.verdict import Environment, Failure, Verdict
 from tests.honest import corpus as honest
@@ -100,21 +102,71 @@ def test_a_later_run_grades_what_is_new_or_changed(tmp_path: Path, monkeypatch: 
     assert [each.asked for each in asked] == [["# a\n", "# b\n", "# c\n"], ["# d\n", "# c\n"]]
 
 
+def test_a_file_that_ran_out_of_memory_beside_others_is_graded_again_alone(tmp_path: Path) -> None:
+    """Unless the report names the bug. Only the second verdict is written."""
+
+    class Crowded(Judged):
+        judges = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            Crowded.judges += 1
+            self.alone = Crowded.judges == 3
+
+        def grade(self, source: str, exercise: str, *, timed: bool) -> Verdict:
+            verdict = super().grade("# a\n", exercise, timed=timed)
+            left = "the right words" if self.alone or source == "# b\n" else "too little left"
+            return replace(verdict, failure=Failure("limit", f"It holds memory: {left}."))
+
+    named = [replace(each, says=("", "the right words")) for each in FILES]
+    lines = tmp_path / "cuda.jsonl"
+    grade_all(named, "cuda", 2, lines, Limit(60), Crowded)  # type: ignore[arg-type]
+    rows = kept(lines)
+    assert [row["file"][-4] for row in rows][:1] == ["b"]
+    assert {row["said"] for row in rows} == {"It holds memory: the right words."}
+    assert (len(rows), Crowded.judges) == (3, 3)
+
+
+def test_another_gpu_grades_what_no_gpu_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each GPU's verdicts are in a file of their own. `--anew` grades all files."""
+    asked: list[str] = []
+
+    class Asked(Judged):
+        def grade(self, source: str, exercise: str, *, timed: bool) -> Verdict:
+            asked.append(source)
+            return super().grade(source, exercise, timed=timed)
+
+    first = {"file": FILES[0].name, "sha256": FILES[0].sha256, "verdict": "wrong", "gpu": "GPU one", "named": True}
+    keep(tmp_path / "gpu-one.jsonl", first)
+    monkeypatch.setattr(disagreements, "FOLDER", tmp_path)
+    monkeypatch.setattr(disagreements, "gpus", lambda: [SimpleNamespace(name="GPU two")])
+    monkeypatch.setattr(disagreements, "Judge", lambda *_, **__: Asked())
+    monkeypatch.setattr(disagreements, "texts", lambda only=(): FILES[:2])
+    main(["cuda", "--at-once", "1"])
+    assert asked == ["# b\n"]
+    main(["cuda", "--at-once", "1", "--anew"])
+    assert asked == ["# b\n", "# a\n", "# b\n"]
+    assert {row["file"][-4] for row in kept(tmp_path / "gpu-two.jsonl")} == {"a", "b"}
+
+
 def test_the_table_has_the_files_whose_verdicts_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With both sentences and the reason; a file that one side did not grade is not counted."""
+    """With both sentences, the GPU and the reason; a file that one side did not grade is not counted."""
 
     def row(verdict: str, said: str = "", named: bool = True) -> dict[str, object]:
         return {"verdict": verdict, "said": said, "named": named}
 
     a, b, c = (each.name for each in FILES)
     monkeypatch.setitem(disagreements.REASONS, "mistakes/softmax/a", "The interpreter has no streams.")
-    page = table(
-        {a: row("right"), b: row("wrong", "It is 0.", named=False), c: row("right")},
-        {a: row("wrong", "It | races."), b: row("wrong", "It is 0."), c: row("no verdict")},
-        FILES,
-    )
+    on_gpus = {
+        "H100": {a: row("wrong", "It | races."), c: row("no verdict")},
+        "H200": {a: row("right"), b: row("wrong", "It is 0.", named=False)},
+    }
+    page = table({a: row("right"), b: row("wrong"), c: row("right")}, on_gpus, FILES)
     assert "2 of 3 files" in page
+    assert "(1 on an H100, 2 on an H200)" in page
     assert "agree (1 wrong)" in page
     rows = [line for line in page.splitlines() if line.startswith("| mistakes")]
-    assert rows == ["| mistakes/softmax/a | wrong | right | wrong: It / races. | The interpreter has no streams. |"]
-    assert "- `mistakes/softmax/b` without a GPU: It is 0." in page
+    assert rows == [
+        "| mistakes/softmax/a | wrong | right | wrong: It / races. | H100 | The interpreter has no streams. |"
+    ]
+    assert "- `mistakes/softmax/b` on an H200: It is 0." in page

@@ -24,6 +24,12 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
     ("AssertionError: x must be on a GPU", "    assert x.device.type == 'cuda'", "this says nothing about your work"),
     (_NO_TENSOR, "    numerator = (x - tl.max(x, axis=0)).exp()", "Write `tl.exp(x)`"),
     (_NO_TENSOR, "    x = x.sqrt()", "Write `tl.sqrt(x)`"),
+    (
+        "CUDADriverError: CUDA_ERROR_INVALID_VALUE: invalid argument",  # an H200, CUDA 13
+        'extern "C" __global__ void __launch_bounds__(64) power(',
+        "`__launch_bounds__` sets the largest block",
+    ),
+    ("AssertionError:", "        sums = tl.dot(a, b, sums)", "refused the accumulator"),  # an H200, Triton 3.6
     (_NOT_ITERABLE, "    denominator = sum(e)", "Python's `sum` was called on a block. Use `tl.sum("),
     (_NOT_ITERABLE, "    x = x - max(x)", "Python's `max` was called on a block. Use `tl.max("),
     (_NOT_ITERABLE, "    x = x_ptr[offsets]", "A pointer cannot be indexed. Load with `tl.load(x_ptr + offsets"),
@@ -582,6 +588,10 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "CUDADriverError: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: too many resources requested for launch",
         "`__launch_bounds__`",
     ),
+    # The next three are from an H200, with CuPy 14.2 and Triton 3.6.
+    ("TypeError: Argument 'grid' has incorrect type (expected tuple, got int)", "Grid and block must be tuples"),
+    ("TypeError: Argument 'options' has incorrect type (expected tuple, got str)", "must be a tuple of strings"),
+    ("TypeError('must be real number, not tensor')", "`tl.exp`, not `math.exp`"),
     ('TypeError: can only concatenate str (not "tuple") to str', "options=('--use_fast_math',)"),
     ("TypeError: unsupported operand type(s) for +: 'int' and 'tuple'", "Grid and block must be tuples"),
     ("nvrtc: error: unrecognized option -O3 found", "NVRTC has no option -O3"),

@@ -116,7 +116,8 @@ MEAN_CUDA = Exercise(
         ),
         Suspect(
             "Only a half (a quarter, an eighth, …) of the elements was counted. Is a step missing (in a warp: 16, 8, "
-            "4, 2, 1)? Are the sums of all warps added? Does a block overwrite the sum of another?",
+            "4, 2, 1)? Are the sums of all warps added? Does a block overwrite the sum of another? If each thread of "
+            "the last step takes one sum, there may be more than a block has threads.",
             lambda a: means.counted(a, 0.5, lambda count, n: means.part_of_a_power(n, count) > 1),
         ),
         Suspect(

@@ -181,8 +181,8 @@ BEYOND_THE_GRID = (
     ),
 )
 UNWRITTEN = Suspect(
-    "Every power is NaN: is memory read before it is written? A new device array is uninitialised: fill `y_dot`, or "
-    "leave it out.",
+    "Every power is NaN: the kernel read memory that holds no input. Does an index pass the last sample? Is the kernel "
+    "compiled for the type of these arrays? A new device array is uninitialised, too: fill `y_dot`, or leave it out.",
     _not_a_number,
 )
 ZEROS = Suspect(

@@ -1,5 +1,6 @@
 # mistake: the arrays are passed before the numbers
 # says: The order of the arguments differs from the order of the kernel's parameters
+# on_gpu: The order of the arguments must be that of the kernel's parameters
 # runs: simulator
 
 from string import Template

@@ -1,5 +1,6 @@
 # mistake: grid and block are numbers, not tuples
 # says: the grid must be
+# on_gpu: Grid and block must be tuples of ints
 # runs: simulator
 
 from string import Template

@@ -1,5 +1,6 @@
 # mistake: nvcc builds an object file, not a fatbin
 # says: Unknown option
+# on_gpu: the file was built with `--fatbin`
 # runs: simulator
 
 import subprocess

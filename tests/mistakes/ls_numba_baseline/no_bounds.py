@@ -1,5 +1,6 @@
 # mistake: threads past the last frequency are not stopped
 # says: index 259 is out of bounds
+# on_gpu: past the end of `out`
 # runs: simulator
 import math
 

@@ -1,5 +1,6 @@
 # mistake: the signature is always for float64
 # says: This kernel was compiled for float64, and gets float32
+# on_gpu: Is the kernel compiled for the type of these arrays?
 # runs: simulator
 import math
 

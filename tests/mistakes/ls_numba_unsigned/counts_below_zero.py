@@ -1,6 +1,6 @@
 # mistake: counts down until the index is negative, which an unsigned one never is
 # says: out of bounds
-# on_gpu: crash
+# on_gpu: Does every loop counter advance to its end
 # runs: simulator
 import math
 

@@ -1,6 +1,6 @@
 # mistake: the index grows before it is used
 # says: out of bounds
-# on_gpu: The first sample is missing
+# on_gpu: Does an index pass the last sample?
 # runs: simulator
 import math
 

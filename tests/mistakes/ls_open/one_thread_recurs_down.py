@@ -1,5 +1,6 @@
 # mistake: a recurrence from the two steps before, over all frequencies, from the last to the first
 # says: The error grows from one end of the band to the other
+# on_gpu: were stopped
 # runs: simulator
 
 import cupy as cp

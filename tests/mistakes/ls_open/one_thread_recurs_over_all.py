@@ -1,6 +1,7 @@
 # mistake: a recurrence from the two steps before, over all frequencies
 # says: The error grows from one end of the band to the other: each step of a rotation loses some accuracy, and a
 #     two-step recurrence loses more. Take fewer steps, then start again with a sine and a cosine.
+# on_gpu: were stopped
 # runs: simulator
 
 import cupy as cp

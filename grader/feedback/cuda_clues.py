@@ -1,0 +1,167 @@
+"""Bugs of CUDA C++ that its text shows, and that no GPU names: missing barriers and atomics, variables of the host.
+
+The search begins only once the output is wrong or the launch has failed, so that right work is never suspected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+IN_STEP = (
+    "`__syncwarp()` is missing: the threads of a warp do not run in step. Put one between a write to shared memory and "
+    "another thread's read of it, and one before that place is written again. `volatile` does not wait."
+)
+_NO_BARRIER = (
+    "A thread reads what another one writes to `{}`. No `__syncthreads()` is between the two, so the result depends on "
+    "which of them comes first."
+)
+_ONE_BARRIER = (
+    "A loop fills `{}` and other threads read it there, but the loop has one barrier. No `__syncthreads()` is between "
+    "the two, either in one step or from one step to the next: put one after filling it, and one after reading it."
+)
+_NO_ATOMIC = (
+    "Every block reads `{0}`, adds to it and writes it back. Blocks run at the same time and in no order, so sums are "
+    "lost. Add with `atomicAdd`, or let each block write its own element and combine these in a second launch."
+)
+_ASSIGNED = (
+    "The host assigns to `{0}`, but a `__device__` or `__constant__` variable exists twice: the kernel reads the GPU's "
+    "copy, which stays 0. Copy with `cudaMemcpyToSymbol`."
+)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_VOLATILE = re.compile(r"\bvolatile\b(?!\s*\()")  # no `asm volatile(`
+_IN_WARP = re.compile(r"\bif\s*\([^(){};]*<\s*(?:32|warpSize)\s*\)\s*\{(?P<body>(?:[^{}]|\{[^{}]*\})*)\}")
+_ADDS_NEIGHBOUR = re.compile(r"\]\s*(?:\+=|=[^=;][^;]*\+)\s*\w+\[[^\]]*\+")
+_WAITS = re.compile(r"__sync\w+|\w*[Bb]arrier\w*|\bbar\.|cooperative_groups|\bcg::|\.sync\b|memcpy_async|volatile")
+_TWO_BUFFERS = re.compile(r"\^|%|!\s*\w|&\s*1\b|1\s*-\s*\w")  # a loop that fills one while it reads the other
+_SHARED = re.compile(r"__shared__[^;]*;")
+_SUBSCRIPTS = r"((?:\s*\[(?:[^\[\]]|\[[^\[\]]*\])*\])+)"
+_LOOP = re.compile(r"\b(?:for|while)\s*\(")
+_OF_THE_GPU = re.compile(r"(?:__constant__|__device__)\s+[\w:<>$ ]*?\b(\w+)\s*(?:\[[^\]]*\])*\s*(?:=[^;{]*)?;")
+_HOST_ARRAY = re.compile(r"\b(?:\w+_t|unsigned|int|long|short|char|float|double)\s+(\w+)\s*\[[^\]]*\]\s*[={;]")
+_LAUNCH = re.compile(r"<<<(?P<shape>.*?)>>>\s*\((?P<arguments>.*?)\)\s*;", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of the source: what comes before its body, and the body."""
+
+    head: str
+    body: str
+
+    @property
+    def of_the_gpu(self) -> bool:
+        return "__global__" in self.head or "__device__" in self.head
+
+
+def wrong_result(source: str) -> str:
+    """A sentence about a bug in CUDA C++ `source` that makes a result wrong, or ""."""
+    code = _COMMENT.sub("", source)
+    if _warp_in_step(code):
+        return IN_STEP
+    functions = list(_functions(code))
+    kernels = [each for each in functions if each.of_the_gpu]
+    found = (_missing_barrier(code, kernels), _assigned_by_the_host(code, functions), _missing_atomic(code, kernels))
+    return next(filter(None, found), "")
+
+
+def host_address(source: str) -> str:
+    """The name of an array or variable of the host whose address a launch passes to a kernel, or ""."""
+    for each in _functions(_COMMENT.sub("", source)):
+        arrays = set() if each.of_the_gpu else set(_HOST_ARRAY.findall(each.body))
+        for launch in _LAUNCH.finditer(each.body):
+            for argument in launch["arguments"].split(","):
+                name = argument.strip()
+                if name in arrays or re.fullmatch(r"&\s*\w+", name):
+                    return name.lstrip("& ")
+    return ""
+
+
+def _warp_in_step(code: str) -> bool:
+    """Whether it trusts a warp's threads to run in step: with `volatile`, or in an `if` for 32 threads."""
+    if "__shared__" not in code or "__syncwarp" in code:
+        return False
+    bodies = (found["body"] for found in _IN_WARP.finditer(code))
+    return bool(_VOLATILE.search(code)) or any(
+        _ADDS_NEIGHBOUR.search(body) and "__sync" not in body and "_sync(" not in body for body in bodies
+    )
+
+
+def _missing_barrier(code: str, kernels: list[_Function]) -> str:
+    for kernel in kernels:
+        arrays = re.findall(r"(\w+)\s*\[", " ".join(_SHARED.findall(kernel.body)))
+        body = _SHARED.sub("", kernel.body)
+        if not _WAITS.search(code) and (name := _exchanged(body, arrays)):
+            return _NO_BARRIER.format(name)
+        for loop in _loops(body):
+            waits = _WAITS.findall(loop)
+            if waits == ["__syncthreads"] and not _TWO_BUFFERS.search(loop) and (name := _exchanged(loop, arrays)):
+                return _ONE_BARRIER.format(name)
+    return ""
+
+
+def _exchanged(body: str, arrays: list[str]) -> str:
+    """The first of the arrays that is filled with other values at one index, and read at another index."""
+    for name in arrays:
+        filled, read = set(), set()
+        for use in re.finditer(rf"\b{name}{_SUBSCRIPTS}(\s*=(?!=)[^;]*;)?", body):
+            where = re.sub(r"\s", "", use[1])
+            if not use[2]:
+                read.add(where)
+            elif not any(re.search(rf"\b{each}\b", use[2]) for each in arrays):
+                filled.add(where)
+        if filled and read - filled:
+            return name
+    return ""
+
+
+def _missing_atomic(code: str, kernels: list[_Function]) -> str:
+    shapes = [launch["shape"].strip() for launch in _LAUNCH.finditer(code)]
+    if any(shape.startswith(("1,", "dim3(1)")) for shape in shapes):
+        return ""
+    for kernel in kernels:
+        for name in re.findall(r"\*\s*(?:__restrict__\s+)?(\w+)\s*[,)]", kernel.head):
+            if "__global__" in kernel.head and re.search(rf"(?:\*\s*{name}|\b{name}\s*\[\s*0\s*\])\s*\+=", kernel.body):
+                return _NO_ATOMIC.format(name)
+    return ""
+
+
+def _assigned_by_the_host(code: str, functions: list[_Function]) -> str:
+    for name in _OF_THE_GPU.findall(code):
+        written = re.compile(rf"(?<![\w.&]){name}\s*(?:\[[^\]]*\]\s*)*(?:=(?!=)|\+=|\+\+)")
+        if any(written.search(each.body) for each in functions if not each.of_the_gpu):
+            return _ASSIGNED.format(name)
+    return ""
+
+
+def _functions(code: str) -> Iterator[_Function]:
+    """The functions, also those within `extern "C" { … }` or a namespace."""
+    begin = 0
+    while (opens := code.find("{", begin)) >= 0:
+        head = re.split(r"[;}]", code[begin:opens])[-1]
+        end = _closing(code, opens)
+        if "(" in head:
+            yield _Function(head, code[opens + 1 : end])
+        elif "extern" in head or "namespace" in head:
+            yield from _functions(code[opens + 1 : end])
+        begin = end + 1
+
+
+def _loops(body: str) -> Iterator[str]:
+    """The bodies in braces of all loops, outer ones first."""
+    for found in _LOOP.finditer(body):
+        behind = _closing(body, found.end() - 1, "()") + 1
+        if opens := re.match(r"\s*\{", body[behind:]):
+            start = behind + opens.end() - 1
+            yield body[start + 1 : _closing(body, start)]
+
+
+def _closing(code: str, opens: int, pair: str = "{}") -> int:
+    """The place of the bracket that closes the one at `opens`, or the end."""
+    depth = 0
+    for found in re.compile("[" + re.escape(pair) + "]").finditer(code, opens):
+        depth += 1 if found[0] == pair[0] else -1
+        if not depth:
+            return found.start()
+    return len(code)

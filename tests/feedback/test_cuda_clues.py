@@ -1,0 +1,141 @@
+"""Bugs that the text of CUDA C++ shows: named only where they are, and only if the result is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from grader.exercises import find
+from grader.feedback.cuda_clues import host_address, wrong_result
+from grader.feedback.facts import Clues, Facts, clues_in
+from grader.feedback.sentences import explained, sentences_from
+from grader.verdict import Failure, Mismatch
+from tests.honest import corpus as honest
+from tests.mistakes import corpus as mistakes
+
+TILES = """
+__global__ void product(const float* a, float* out, int n) {
+    __shared__ float tile[2][16], other[16];
+    float sum = 0.0f;
+    for (int first = 0; first < n; first += 16) {
+        tile[0][threadIdx.x] = a[first + threadIdx.x];
+        FILLED
+        for (int k = 0; k < 16; k++) { sum += tile[0][k]; }
+        READ
+    }
+    out[threadIdx.x] = sum;
+}
+"""
+TREE = """
+__global__ void total(const float* x, float* out, int n) {
+    __shared__ float part[256];
+    part[threadIdx.x] = x[threadIdx.x];  // no __syncthreads() yet
+    BARRIER
+    for (int half = 128; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        BARRIER
+    }
+    if (threadIdx.x == 0) out[blockIdx.x] = part[0];
+}
+"""
+SUM = """
+__global__ void total(const float* x, float* out, int n) { if (threadIdx.x == 0) STATEMENT; }
+void run(const float* x, float* out, int n) { total<<<BLOCKS, 256>>>(x, out, n); }
+"""
+WEIGHTS = """
+__constant__ float weights[3];
+__global__ void gray(const float* x, float* out) { out[threadIdx.x] = weights[0] * x[threadIdx.x]; }
+extern "C" void run(const float* x, float* out, const float* values) { STATEMENT; gray<<<1, 32>>>(x, out); }
+"""
+BARRIER = "__syncthreads();"
+
+
+@pytest.mark.parametrize(
+    ("filled", "read", "named"),
+    [("", "", True), (BARRIER, "", True), ("", BARRIER, True), (BARRIER, BARRIER, False), (BARRIER, "k ^= 1;", False)],
+)
+def test_a_loop_over_tiles_needs_two_barriers(filled: str, read: str, named: bool) -> None:
+    """A loop with two tiles, one filled while the other is read, needs one and is not named."""
+    said = wrong_result(TILES.replace("FILLED", filled).replace("READ", read))
+    assert ("`tile`" in said and "No `__syncthreads()` is between the two" in said) is named
+
+
+def test_shared_memory_without_any_barrier_is_named() -> None:
+    """A comment is no barrier. Additions in place, as in a tree, need one barrier per step."""
+    assert "`part`" in wrong_result(TREE.replace("BARRIER", ""))
+    assert wrong_result(TREE.replace("BARRIER", BARRIER)) == ""
+
+
+@pytest.mark.parametrize(
+    ("statement", "blocks", "named"),
+    [
+        ("*out += x[0]", "blocks", True),
+        ("out[0] += x[0]", "blocks", True),
+        ("out[0] += x[0]", "1", False),
+        ("atomicAdd(out, x[0])", "blocks", False),
+        ("out[blockIdx.x] += x[0]", "blocks", False),
+    ],
+)
+def test_blocks_that_add_to_one_element_need_an_atomic(statement: str, blocks: str, named: bool) -> None:
+    """One block alone does not."""
+    said = wrong_result(SUM.replace("STATEMENT", statement).replace("BLOCKS", blocks))
+    assert ("Blocks run at the same time and in no order" in said) is named
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [("weights[0] = values[0]", True), ("cudaMemcpyToSymbol(weights, values, 12)", False), ("if (x == out) {}", False)],
+)
+def test_the_host_cannot_assign_to_a_variable_of_the_gpu(statement: str, named: bool) -> None:
+    """It would write to a copy of its own."""
+    assert ("`weights`" in wrong_result(WEIGHTS.replace("STATEMENT", statement))) is named
+
+
+def test_an_address_of_the_host_is_named_where_a_kernel_left_its_buffers() -> None:
+    """The arguments of the launch are compared with the arrays that the host declares."""
+    launch = "void run(float* x, int n) {{ int shape[2] = {{n, n}}; {} }}"
+    assert host_address(launch.format("k<<<n, 32>>>(x, shape);")) == "shape"
+    assert host_address(launch.format("k<<<n, 32>>>(x, &n);")) == "n"
+    assert host_address(launch.format("k<<<n, 32>>>(x, shape[0]);")) == ""
+
+    left = Failure("illegal_access", "A kernel accessed memory outside of the buffers, or wrote to an input.")
+    source = f'source = """{launch.format("k<<<n, 32>>>(x, shape);")}"""'
+    told = explained(left, find("square_matrix"), source)
+    assert "passes the address of `shape`" in told.meaning
+    assert "order of the arguments" in explained(left, find("ls_cupy_baseline"), "").advice
+
+
+def test_a_bug_in_the_text_comes_before_a_guess_from_the_values() -> None:
+    """A racing transpose looks like one with a wrong bounds check. The guess stays where the text is sound."""
+    wrong = Mismatch("out", (64, 64), 4096, 99, (0, 1), "1.0", "2.0", (0, 0), (63, 63), suspect="Is a check wrong?")
+    text = TILES.replace("FILLED", BARRIER)
+    for exercise, found, named in (
+        ("transpose", clues_in(f'source = """{text}"""', "transpose"), True),
+        ("transpose", Clues(), False),
+        ("softmax", clues_in(f'source = """{text}"""', "softmax"), False),
+    ):
+        said = " ".join(sentences_from(Facts(wrong, None, find(exercise), found)))
+        assert ("No `__syncthreads()`" in said, "Is a check wrong?" in said) == (named, not named)
+    outside = replace(wrong, wrong=0, outside=3, suspect="")
+    assert "barrier" not in " ".join(sentences_from(Facts(outside, None, find("transpose"), clues_in(text, "f"))))
+
+
+def test_a_block_as_long_as_the_array_explains_a_timeout() -> None:
+    """Compiling it takes minutes, so a GPU reports no error of the compiler."""
+    late = Failure("timeout", "The run did not end within 45 s and was stopped.")
+    kernel = "import triton\n@triton.jit\ndef kernel(x): tl.load(x + tl.arange(0, 8))\n"
+    for length, named in (("x.numel()", True), ("x.shape[1]", False)):
+        source = f"{kernel}def mean_triton(x, out): kernel[(1,)](x, triton.next_power_of_2({length}))\n"
+        assert ("2^20 = 1048576" in explained(late, find("mean_triton"), source).meaning) is named
+
+
+def test_right_work_has_no_such_bug() -> None:
+    """All right files of both corpora but one, which keeps its scratch memory `volatile`."""
+    right = [each for each in mistakes.corpus() if each.right] + honest.corpus()
+    suspected = set()
+    for each in right:
+        clues = clues_in(each.source, find(each.exercise).entry)
+        if clues.cuda_bug or clues.host_variable:
+            suspected.add(each.name)
+    assert suspected == {"mean_cuda/right_last_block_reduces"}
