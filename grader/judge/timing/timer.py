@@ -98,14 +98,15 @@ class Timer:
         if again:
             self._alone(self._gated)
         disturbed = again and self._mostly_slow()
+        claims = clock_choice.claims_less(self.readings)  # by the rounds as they were
         for case, peer, number in clock_choice.not_alone(self.readings, self._by_itself):
             alone = self._by_itself(case, peer)
             self.readings[case][peer][number] = Reading(alone, alone, trusted=True)
         self.disputed = not self.late and clock_choice.disputed(self.exercise, self.readings, self._limits)
         if not disturbed:
-            return clock_choice.claims_less(self.readings)
+            return claims
         return [Finding("disturbed", "While this was timed the baselines ran slower than they do alone; their times "
-                        "alone count."), *clock_choice.claims_less(self.readings)]  # fmt: skip
+                        "alone count."), *claims]  # fmt: skip
 
     def time(
         self, cases: Sequence[Case], baselines: Sequence[Baseline], trials: int, worker: Worker | None = None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.judge.timing.clock_choice import AGREEMENT, Reading, counted, enough, held_against
+from grader.judge.timing.clock_choice import AGREEMENT, Reading, claims_less, counted, enough, held_against
 
 QUIET = [1.0, 1.001, 0.999, 1.0, 1.002, 1.0, 0.998]
 NOISY = [1.0, 1.06, 1.03, 1.04, 1.09, 1.002, 1.04]  # of the arbiter's clock: noise only adds
@@ -83,3 +83,20 @@ def test_more_rounds_are_wanted_until_the_clocks_agree_in_some():
 def test_no_rounds_count_as_none():
     """Where nothing was timed nothing counts."""
     assert counted([]) == []
+
+
+def _claims(late, claim):
+    """What is said if the arbiter's clock is `late` for everybody, and the submission claims this share of its time."""
+    base = [Reading(1.0 + late, 1.0, trusted=True)] * 7
+    own = [Reading(1.0 + late, claim)] * 7
+    return claims_less({"a": {"submission": own, "torch": base}})
+
+
+@pytest.mark.parametrize(("late", "claim", "kinds"), [(0, 0.8, ["clock"]), (0.4, 1.0, []), (0.4, 0.8, ["clock"])])
+def test_only_events_that_claim_less_than_the_baselines_explain_are_reported(late, claim, kinds):
+    """While others use the GPU, the arbiter's clock is late for the baselines, too, which do not forge their events."""
+    assert [finding.kind for finding in _claims(late, claim)] == kinds
+
+
+def test_events_that_claim_less_are_reported_without_a_baseline():
+    assert [finding.kind for finding in claims_less({"a": {"submission": [Reading(1.0, 0.5)] * 7}})] == ["clock"]
