@@ -5,6 +5,7 @@
 - `mistake` (what is wrong) or `right` (its style);
 - `says`: text of the report that names the bug, only for a mistake; `#     ` continues a line;
 - `on_gpu`: the text on a GPU, where it differs;
+- `notes`: text of the report's notes on correct work, if it has any without a GPU;
 - `runs`: anywhere; `gpu` if a simulator cannot show it, such as slow code; `simulator` if a race decides the result on
   a GPU.
 """
@@ -19,7 +20,7 @@ from typing import Literal
 __all__ = ["FOLDER", "HeaderError", "Submission", "corpus", "read"]
 
 FOLDER = Path(__file__).parent
-_LINE = re.compile(r"# (?P<key>mistake|right|says|on_gpu|runs): (?P<value>\S.*)")
+_LINE = re.compile(r"# (?P<key>mistake|right|says|on_gpu|notes|runs): (?P<value>\S.*)")
 _CONTINUED = "#     "
 
 
@@ -37,6 +38,7 @@ class Submission:
     about: str
     says: str
     on_gpu: str
+    notes: str
     runs: Literal["anywhere", "gpu", "simulator"]
 
     @property
@@ -75,5 +77,6 @@ def read(path: Path) -> Submission:
         about=about,
         says=header.get("says", ""),
         on_gpu=header.get("on_gpu") or header.get("says", ""),
+        notes=header.get("notes", ""),
         runs=runs,
     )

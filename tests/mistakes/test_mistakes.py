@@ -34,11 +34,14 @@ def _graded(judge: Judge, submission: Submission) -> tuple[Verdict, str]:
 
 @pytest.mark.parametrize("submission", **_named([each for each in _ALL if each.runs != "gpu"]))
 def test_in_the_simulator_a_bug_is_named_and_right_work_passes(quick_judge: Any, submission: Submission) -> None:
-    """A mistake gets no points and its sentence is in the report; correct work gets all points available."""
+    """A mistake gets no points and its sentence is in the report; correct work gets all points available, and no finding
+    but the notes that its file names.
+    """
     verdict, report = _graded(quick_judge, submission)
     if submission.right:
         assert (verdict.status, verdict.points) == ("passed", verdict.reachable_points), report
-        assert verdict.findings == (), report
+        assert bool(verdict.findings) == bool(submission.notes), report
+        assert submission.notes in report, report
         return
     assert (verdict.status, verdict.points) == ("failed", 0), report
     for _ in range(_MORE_DRAWS):  # in a few draws of a hundred the first case looks like another bug's

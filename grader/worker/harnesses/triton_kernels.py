@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.worker.simulator.accesses import NOTE, observe
 from grader.worker.toolchain.compile_only import CannotBeSeen, CompileFailed, Compiler, described
 
 _WITHOUT_A_GPU = 90  # the compute capability to compile for
@@ -149,7 +150,7 @@ class WideLoads:
             with _interpreted() as seen, checked_hints():
                 self.entry(*tensors)
             try:
-                launches = self._compiled(seen)
+                launches = [self._widest(*each) for each in seen.items()]
             except CannotBeSeen as error:
                 print(f"The grader did not check the width of the loads, because {error}.", flush=True)
                 self._known.add(shape)
@@ -188,13 +189,23 @@ class WideLoads:
             return "the addresses allow more, but the mask does not"
         return "the layout allows more, but the addresses of the loads do not"
 
-    def _compiled(self, seen: dict[str, tuple[Path, dict[str, Any], int]]) -> list[Launch]:
-        launches = []
-        for name, (path, arguments, programs) in seen.items():
+    def _widest(self, name: str, seen: Interpreted) -> Launch:
+        """Compile a kernel. If it is autotuned, compile its configurations up to one with wide loads, which a GPU may
+        choose, and note the first one without.
+        """
+        narrow: list[tuple[str, Launch]] = []
+        for config, arguments, programs in seen.configurations:
             told = {key: described(value) for key, value in arguments.items()}
-            found = self._compiler.compile(path, name, told, _WITHOUT_A_GPU)
-            launches.append(Launch(name, found["ptx"], found["ttgir"], programs, 32 * found["num_warps"]))
-        return launches
+            found = self._compiler.compile(seen.path, name, told, _WITHOUT_A_GPU)
+            launch = Launch(name, found["ptx"], found["ttgir"], programs, 32 * found["num_warps"])
+            if share_of_wide([launch], self.wide_bytes) >= _MIN_WIDE_SHARE:
+                if narrow:
+                    said = f"With the configuration “{narrow[0][0]}”, the loads of `{name}` are too narrow: "
+                    said += f"{self._reason(narrow[0][1])}. If the autotuner chooses it on a GPU, the check fails there."
+                    observe(NOTE, said, None)
+                return launch
+            narrow.append((config, launch))
+        return narrow[0][1]
 
 
 def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -235,26 +246,54 @@ def _launched() -> Iterator[list[Launch]]:
         JITFunction.run = before
 
 
-@contextlib.contextmanager
-def _interpreted() -> Iterator[dict[str, tuple[Path, dict[str, Any], int]]]:
-    """Collect the interpreted kernels by name: the file, and the arguments and programs of the last launch."""
-    from triton.runtime import interpreter
+@dataclass(frozen=True)
+class Interpreted:
+    """The last launch of a kernel: its file, and of each configuration the name, the arguments and the programs.
 
-    seen: dict[str, tuple[Path, dict[str, Any], int]] = {}
+    A kernel without an autotuner has one configuration. The first is the one that ran.
+    """
+
+    path: Path
+    configurations: list[tuple[str, dict[str, Any], int]]
+
+
+@contextlib.contextmanager
+def _interpreted() -> Iterator[dict[str, Interpreted]]:
+    """Collect the interpreted kernels by name."""
+    from triton.runtime import interpreter
+    from triton.runtime.autotuner import Autotuner
+
+    seen: dict[str, Interpreted] = {}
+    tuners: list[Any] = []
     executor = interpreter.GridExecutor
-    before = executor.__call__
+    before, tune = executor.__call__, Autotuner.run
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         named = _named(self.fn, args, kwargs)
-        programs = _programs(self.grid, named)
-        seen[self.fn.__name__] = Path(self.fn.__code__.co_filename), named, programs
+        configurations = [("", named, _programs(self.grid, named))]
+        tuner = next((each for each in tuners if getattr(each.base_fn, "__name__", "") == self.fn.__name__), None)
+        if tuner is not None:
+            ran = tuner.best_config
+            given = {name: value for name, value in kwargs.items() if name not in ran.all_kwargs()}
+            configurations = []
+            for config in sorted(tuner.prune_configs(given), key=lambda each: each is not ran):
+                changed = named | config.all_kwargs()
+                configurations.append((str(config).split(", num_ctas")[0], changed, _programs(self.grid, changed)))
+        seen[self.fn.__name__] = Interpreted(Path(self.fn.__code__.co_filename), configurations)
         return before(self, *args, **kwargs)
 
-    executor.__call__ = call
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tuners.append(self)
+        try:
+            return tune(self, *args, **kwargs)
+        finally:
+            tuners.pop()
+
+    executor.__call__, Autotuner.run = call, run
     try:
         yield seen
     finally:
-        executor.__call__ = before
+        executor.__call__, Autotuner.run = before, tune
 
 
 class FalseHint(RuntimeError):
