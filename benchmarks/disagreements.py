@@ -66,8 +66,6 @@ REASONS = {
     "mistakes/mean_triton/no_other": "A masked load without `other` may return anything; a GPU often returns 0.",
     "mistakes/unblock/one_wait_left": "Without a GPU the calls that ask it for a value are counted; on one, the time "
     "decides, with the gate's points.",
-    "mistakes/widen/right_autotuned": "Without a GPU nothing is tuned: the first configuration counts, and its loads "
-    "have 8 bytes per thread.",
 }
 
 

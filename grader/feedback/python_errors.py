@@ -64,6 +64,17 @@ NUMBA: tuple[Meaning, ...] = (
         "Let all lanes of the mask reach the call: skip the work, not the call.",
     ),
     Meaning(
+        r"threads of a block wait at (cuda\.\w+\(\)) .* ended without reaching it",
+        "`{0}` waits for all threads of its block, but some of them never reach it.",
+        "Move the barrier out of the `if`: threads without work skip the work, not the barrier. For the same reason no "
+        "thread may return before it.",
+    ),
+    Meaning(
+        r"all of them must reach the same one",
+        "The threads of a block wait at different barriers.",
+        "Move the barrier out of the `if` and `else`: every thread of a block must reach the same call.",
+    ),
+    Meaning(
         r"CUDA kernel must have void return type",
         "A kernel cannot return a value.",
         "Write the result to an output array.",
@@ -82,6 +93,11 @@ NUMBA: tuple[Meaning, ...] = (
         r"No implementation of function[^\n]*<function (shared|local)\.array>.*array\(shape=u?int",
         "The shape of a {0} array is computed: Numba needs a constant.",
         "Write a number, or the name of a global variable that holds one.",
+    ),
+    Meaning(
+        r"_ol_array_allocate|NRT required",
+        "An operation on a whole array would make a new array in the kernel: Numba cannot do that on a GPU.",
+        "Loop over the elements and sum up in scalars. `cuda.local.array` makes an array for each thread.",
     ),
     Meaning(
         r"No implementation of function",

@@ -34,8 +34,8 @@ def _graded(judge: Judge, submission: Submission) -> tuple[Verdict, str]:
 
 @pytest.mark.parametrize("submission", **_named([each for each in _ALL if each.runs != "gpu"]))
 def test_in_the_simulator_a_bug_is_named_and_right_work_passes(quick_judge: Any, submission: Submission) -> None:
-    """A mistake gets no points and its sentence is in the report; correct work gets all points available, and no finding
-    but the notes that its file names.
+    """A mistake gets no points, and its sentence is in the report. Correct work gets all points available, and no
+    findings but the notes that its file names.
     """
     verdict, report = _graded(quick_judge, submission)
     if submission.right:

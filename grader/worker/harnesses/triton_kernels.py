@@ -201,7 +201,9 @@ class WideLoads:
             if share_of_wide([launch], self.wide_bytes) >= _MIN_WIDE_SHARE:
                 if narrow:
                     said = f"With the configuration “{narrow[0][0]}”, the loads of `{name}` are too narrow: "
-                    said += f"{self._reason(narrow[0][1])}. If the autotuner chooses it on a GPU, the check fails there."
+                    said += (
+                        f"{self._reason(narrow[0][1])}. If the autotuner chooses it on a GPU, the check fails there."
+                    )
                     observe(NOTE, said, None)
                 return launch
             narrow.append((config, launch))

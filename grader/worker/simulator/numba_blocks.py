@@ -27,7 +27,6 @@ _MOST_THREADS, _MOST_BLOCK = 1024, (1024, 1024, 64)
 _MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)
 _SHARED_BYTES, _DYNAMIC_BYTES = 48 << 10, 227 << 10
 _WARP, _EVERY_LANE = 32, 0xFFFFFFFF
-_BARRIER = ("syncthreads",)  # the request of a lane that waits there
 _launch: Any = None
 _making_shared = threading.Lock()  # threads of the host, if a kernel cannot be translated, make an array once as well
 
@@ -127,7 +126,7 @@ class _Lane:
     def __init__(self, number: int, point: Dim3, running: Any) -> None:
         self.number, self.point = number, point
         self.running = running
-        self.request: tuple[Any, ...] | None = None  # the function in which it waits, and its arguments
+        self.request: tuple[Any, ...] | None = None  # the function in which it waits, its line, its arguments
         self.answer: Any = None
         self.done = False
         self.active = True  # until all others have come as far
@@ -170,10 +169,8 @@ class _Block:
 
     def _release(self, alive: list[_Lane]) -> None:
         """Let the lanes go on whose warp or block has arrived. RuntimeError: they wait for others that never arrive."""
-        for lane in alive:
-            if lane.request != _BARRIER:
-                break
-        else:
+        first = alive[0].request if len(alive) == len(self.lanes) else None
+        if first and first[0] == "syncthreads" and all(lane.request == first for lane in alive):
             self.barriers += 1
             for lane in alive:
                 lane.answer = lane.request = None
@@ -181,14 +178,24 @@ class _Block:
         for warp in self.warps:
             _meet(warp)
         if alive and all(lane.request and lane.request[0] in BARRIERS for lane in alive):
-            self.barriers += 1
-            votes = [bool(lane.request[1]) for lane in alive if lane.request and len(lane.request) > 1]
-            for lane in alive:
-                assert lane.request is not None
-                lane.answer, lane.request = BARRIERS[lane.request[0]](votes), None
+            self._pass([lane.request for lane in alive if lane.request], alive)
         if alive and all(lane.request for lane in alive):
             name = next(lane.request[0] for lane in alive if lane.request and lane.request[0] not in BARRIERS)
             raise RuntimeError(f"`{name}` waits for lanes of its mask that never reach it")
+
+    def _pass(self, requests: list[tuple[Any, ...]], alive: list[_Lane]) -> None:
+        """Let the lanes go on from their barrier, which every thread of the block must have reached."""
+        places = list(dict.fromkeys(f"cuda.{request[0]}() on line {request[1]}" for request in requests))
+        ended = len(self.lanes) - len(alive)
+        said = f"{len(alive)} of {plural(len(self.lanes), 'thread')} of a block wait at {places[0]}"
+        if len(places) > 1:
+            raise RuntimeError(f"{said}, and others wait at {places[1]}: all of them must reach the same one")
+        if ended:
+            raise RuntimeError(f"{said}, and the other {ended:,} ended without reaching it")
+        self.barriers += 1
+        votes = [bool(request[2]) for request in requests if len(request) > 2]
+        for lane, request in zip(alive, requests, strict=True):
+            lane.answer, lane.request = BARRIERS[request[0]](votes), None
 
 
 BARRIERS: dict[str, Callable[[list[bool]], Any]] = {
@@ -206,7 +213,7 @@ def _meet(warp: list[_Lane]) -> None:
         named = {lane.number % _WARP: lane for lane in warp if mask >> lane.number % _WARP & 1 and not lane.done}
         if any(_key(lane) != (name, mask) for lane in named.values()):
             continue
-        values = {index: lane.request[2:] for index, lane in named.items() if lane.request}
+        values = {index: lane.request[3:] for index, lane in named.items() if lane.request}
         for index, lane in named.items():
             lane.answer = LANES[name](index, values)
             lane.warp_barriers += 1
@@ -218,7 +225,7 @@ def _key(lane: _Lane) -> tuple[str, int]:
     """Return the function of a warp in which a lane waits, and its mask."""
     if not lane.request or lane.request[0] in BARRIERS:
         return "", 0
-    mask = lane.request[1] if len(lane.request) > 1 else _EVERY_LANE
+    mask = lane.request[2] if len(lane.request) > 2 else _EVERY_LANE
     return lane.request[0], int(mask) & _EVERY_LANE
 
 

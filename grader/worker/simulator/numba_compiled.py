@@ -87,9 +87,10 @@ def _line(error: Exception, text: str) -> int | None:
     found = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
         for value in list(frame.f_locals.values()):
-            place = getattr(value, "loc", None)
-            if str(getattr(place, "filename", "")).endswith("submission.py"):
-                found = int(place.line)  # type: ignore[union-attr]
+            with contextlib.suppress(Exception):  # some values of Numba raise a KeyError for attributes they lack
+                place = value.loc
+                if str(place.filename).endswith("submission.py"):
+                    found = int(place.line)
     return found
 
 

@@ -1,7 +1,7 @@
 """Turn a Numba kernel that waits for other threads into a generator, which yields where it waits.
 
-A call such as `cuda.syncthreads()` becomes `(yield ("syncthreads",))`, and a call of a device function that waits
-becomes `(yield from …)`. Python switches generators much faster than threads.
+A call such as `cuda.syncthreads()` in line 7 becomes `(yield ("syncthreads", 7))`, and a call of a device function that
+waits becomes `(yield from …)`. Python switches generators much faster than threads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Untranslatable(Exception):
 
 
 def waiting(function: Any, names: set[str]) -> Callable[..., Any] | None:
-    """Return the function as a generator that yields `(name, *arguments)`, or None if it calls none of the `names`.
+    """Return the function as a generator that yields `(name, line, *arguments)`; None if it calls none of the `names`.
 
     Raises Untranslatable.
     """
@@ -37,7 +37,7 @@ def _waiting(function: Any, names: frozenset[str]) -> Callable[..., Any] | None:
         raise Untranslatable from error
     if not isinstance(definition, ast.FunctionDef):
         raise Untranslatable
-    change = _Yielding(function.__globals__, names)
+    change = _Yielding(function.__globals__, names, first)
     definition.body = [change.visit(statement) for statement in definition.body]
     if not change.waits:
         return None
@@ -55,8 +55,8 @@ def _waiting(function: Any, names: frozenset[str]) -> Callable[..., Any] | None:
 class _Yielding(ast.NodeTransformer):
     """Replace calls that wait. `inside` says whether one is in a function or comprehension within the function."""
 
-    def __init__(self, space: dict[str, Any], names: frozenset[str]) -> None:
-        self.space, self.names = space, names
+    def __init__(self, space: dict[str, Any], names: frozenset[str], first: int) -> None:
+        self.space, self.names, self.first = space, names, first
         self.waits = self.inside = False
         self._depth = 0
 
@@ -73,7 +73,8 @@ class _Yielding(ast.NodeTransformer):
         called = node.func
         if isinstance(called, ast.Attribute) and called.attr in self.names:
             self._wait()
-            return ast.copy_location(ast.Yield(ast.Tuple([ast.Constant(called.attr), *given], ast.Load())), node)
+            what = [ast.Constant(called.attr), ast.Constant(self.first + node.lineno - 1), *given]
+            return ast.copy_location(ast.Yield(ast.Tuple(what, ast.Load())), node)
         device = self.space.get(called.id) if isinstance(called, ast.Name) else None
         if getattr(device, "_device", False) and (made := _waiting(device.fn, self.names)) is not None:  # type: ignore[union-attr]
             self._wait()

@@ -85,8 +85,10 @@ def result(limit_s: float) -> dict[str, Any]:
     """
     ends = time.monotonic() + limit_s
     answers = [each.answer(ends - time.monotonic()) for each in _pending or ()]
-    late = {"absent": f"compiling did not end within {limit_s:.0f} s"}
-    found = [late if answer is None else answer for answer in answers]
+    why = (
+        f"compiling did not end within {limit_s:.0f} s" if time.monotonic() >= ends else "the compiler's process ended"
+    )
+    found = [{"absent": why} if answer is None else answer for answer in answers]
     if failed := next((answer for answer in found if "failure" in answer), None):
         return failed
     absent = next((answer["absent"] for answer in found if "absent" in answer), "")

@@ -116,3 +116,33 @@ def test_a_gpus_limits_hold(tmp_path: Path, launch: str, shared: int, lanes: int
     done = _run(str(path))
     assert (done.returncode != 0) == bool(says), done.stderr
     assert says in done.stderr
+
+
+_BARRIERS = """
+@cuda.jit
+def halves(x):
+    if cuda.threadIdx.x < 32:
+        cuda.syncthreads()
+    OTHERS
+try:
+    halves[1, 64](*numba_arrays(x))
+    print("passes")
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("others", "says"),
+    [
+        ("pass", "32 of 64 threads of a block wait at cuda.syncthreads() on line 5, and the other 32 ended without"),
+        ("else: cuda.syncthreads()", "on line 5, and others wait at cuda.syncthreads() on line 6: all of them must"),
+        ("cuda.syncthreads()", "on line 5, and others wait at cuda.syncthreads() on line 6: all of them must"),
+    ],
+)
+def test_a_barrier_that_not_all_threads_reach_is_an_error(fork_server: Any, tmp_path: Path, others: str, says: str):
+    """With the line, and as in CUDA C++, whatever the threads that miss it do."""
+    (tmp_path / "case.py").write_text(_BARRIERS.replace("OTHERS", others))
+    code = "import torch\nfrom numba import cuda\nfrom grader.worker.arrays import numba_arrays\nx = torch.zeros(64)\n"
+    status, output = fork_server.run(f"{code}exec(compile(open('case.py').read(), 'case.py', 'exec'))", tmp_path)
+    assert (status, says in output) == (0, True), output
