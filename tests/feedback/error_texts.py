@@ -279,6 +279,21 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("ValueError: A block has 65,536 B of shared memory, and a GPU allows at most 49,152 B", "Use a smaller tile"),
     ("RuntimeError: `shfl_sync` waits for lanes of its mask that never reach it", "skip the work, not the call"),
     (
+        "RuntimeError: 64 of 128 threads of a block wait at cuda.syncthreads() on line 33, and the other 64 ended "
+        "without reaching it",
+        "threads without work skip the work, not the barrier",
+    ),
+    (
+        "RuntimeError: 32 of 64 threads of a block wait at cuda.syncthreads() on line 5, and others wait at "
+        "cuda.syncthreads() on line 6: all of them must reach the same one",
+        "wait at different barriers",
+    ),
+    (
+        "No implementation of function Function(<function _ol_array_allocate>) found for signature: "
+        "_ol_array_allocate(typeref[<class 'numba.core.types.npytypes.Array'>], int64, uint32)",
+        "would make a new array in the kernel",
+    ),
+    (
         "AssertionError('Loop-carried variable acc has initial type int32 but is re-assigned to fp32 in loop! Please "
         "make sure that the type stays consistent.')",
         "`acc` starts as int32 and becomes fp32",

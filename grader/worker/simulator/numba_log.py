@@ -19,7 +19,10 @@ from grader.worker.simulator.accesses import DOES, RACE, observe
 from grader.worker.simulator.numba_traffic import WARP, Traffic
 
 _SHARED = re.compile(r"\b(\w+)\s*=\s*\w*\.?shared\.array\b")
-_LOGGED_BLOCKS = 64  # of a launch: only they log shared memory, because that takes long
+_LOGGED_BLOCKS = 64  # of a launch: only some log shared memory, because that takes long …
+_FIRST_BLOCKS, _LAST_BLOCKS = 16, 8  # … these, and others without a regular distance, which a kernel may have, too
+
+_GOLDEN_RATIO = (5**0.5 - 1) / 2  # its multiples are spread evenly, without a period
 
 # Kept for each element: the last store, the last two threads that loaded it, and the last two atomics.
 _SLOTS = ("store", "load", "load", "atomic", "atomic")
@@ -56,8 +59,9 @@ class Launch:
         """Forget the last block's shared memory."""
         self.block_bytes, self.shared_arrays, self._seen_in_block = 0, {}, {}
         self.traffic = Traffic() if self._begun == 0 and math.prod(self._block_dim) >= WARP else None
-        apart = -(-self._blocks // _LOGGED_BLOCKS)
-        self._logs_shared = self._begun % apart == 0 or self._begun == self._blocks - 1
+        share = (_LOGGED_BLOCKS - _FIRST_BLOCKS - _LAST_BLOCKS) / max(1, self._blocks - _FIRST_BLOCKS - _LAST_BLOCKS)
+        at_an_end = self._begun < _FIRST_BLOCKS or self._begun >= self._blocks - _LAST_BLOCKS
+        self._logs_shared = at_an_end or self._begun * _GOLDEN_RATIO % 1 < share
         self._begun += 1
 
     def end_block(self) -> None:
