@@ -76,8 +76,8 @@ constraints: $(VENV)/.lab ## Pin what pyproject.toml resolves to now, and say wh
 	@for extra in gpu gpu-cu12; do \
 		file=constraints$$([ $$extra = gpu ] || echo -cu12).txt; cp $$file build/before.txt; \
 		build/uv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
-			--extra $$extra --extra cluster --extra dev pyproject.toml -o build/pins.txt; \
-		{ echo "# Written by \`make constraints\` from pyproject.toml (extras $$extra, cluster, dev); pip takes it with -c."; \
+			--extra $$extra --extra cluster --extra serve --extra dev pyproject.toml -o build/pins.txt; \
+		{ echo "# Written by \`make constraints\` from pyproject.toml (extras $$extra, cluster, serve, dev); pip takes it with -c."; \
 		  awk '!/python_full_version (>=|<) .3\.1[1-4]/ {sub(/ ;.*/, "")} 1' build/pins.txt; } > $$file; \
 		$(BIN)/python .ci/moved build/before.txt $$file; \
 	done

@@ -24,7 +24,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 # A GPU machine may have no Jupyter; tests that need Jupyter need no GPU.
 if importlib.util.find_spec("nbgrader") is None:
-    collect_ignore = ["authoring", "browser", "classroom"]
+    collect_ignore = ["authoring", "browser", "classroom", "server"]
 
 # pytest-timeout reads this; a limit in pyproject.toml would be an unknown option without the plugin.
 os.environ.setdefault("PYTEST_TIMEOUT", str(round(900 * PACE)))

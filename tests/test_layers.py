@@ -24,7 +24,7 @@ LAYERS = [
     "authoring doctor explore",
     "leaderboard",
     "classroom notebook",
-    "grader lab",  # `grader` is grader/__init__.py: what a notebook imports
+    "grader lab server",  # `grader` is grader/__init__.py: what a notebook imports
     "cli",
     "__main__",
 ]
@@ -107,7 +107,7 @@ def test_the_judge_and_the_worker_never_import_each_other(repository: Path) -> N
 
 def test_the_ways_in_ask_the_service(repository: Path) -> None:
     """A caller has no worker, buffer or clock of its own, but may ask which sandbox there is."""
-    callers = {"classroom", "cli", "doctor", "leaderboard", "notebook"}
+    callers = {"classroom", "cli", "doctor", "leaderboard", "notebook", "server"}
     open_to_them = {"grader.judge.service", "grader.judge.sandbox"}
     pairs = [(a, b) for a, others in imports(repository).items() for b in others if _folder(a) in callers]
     assert [(a, b) for a, b in pairs if _folder(b) == "judge" and b not in open_to_them] == []

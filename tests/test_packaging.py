@@ -58,7 +58,7 @@ def _requirements(project: dict[str, Any], *extras: str) -> list[Requirement]:
 def test_pins_cover_and_satisfy_every_dependency(project: dict[str, Any], extra: str) -> None:
     """Each dependency has a pin, and every pin of it is a version that pyproject.toml allows."""
     pins = _pins(CONSTRAINTS[extra])
-    for wanted in _requirements(project, extra, "cluster", "dev"):
+    for wanted in _requirements(project, extra, "cluster", "serve", "dev"):
         found = pins.get(canonicalize_name(wanted.name))
         assert found, f"{wanted.name} is not in {CONSTRAINTS[extra]}: make constraints"
         for pin in found:
@@ -110,7 +110,7 @@ def _imports(folder: str) -> dict[str, Path]:
     return {name: path for name, path in found.items() if name not in sys.stdlib_module_names}
 
 
-@pytest.mark.parametrize(("folder", "extras"), [("grader", ("gpu", "cluster")), ("source", ("gpu",))])
+@pytest.mark.parametrize(("folder", "extras"), [("grader", ("gpu", "cluster", "serve")), ("source", ("gpu",))])
 def test_every_import_is_a_declared_dependency(project: dict[str, Any], folder: str, extras: tuple[str, ...]) -> None:
     """No import relies on another package to install its module."""
     declared = {canonicalize_name(each.name) for each in _requirements(project, *extras)}

@@ -31,7 +31,7 @@ from grader.submission import submissions_in
 from grader.verdict import Progress, Verdict
 from grader.words import on_one_line, plural
 
-__all__ = ["autograde", "init", "release", "status", "uncollected"]
+__all__ = ["autograde", "graded_verdicts", "init", "opened_judging", "release", "status", "uncollected"]
 
 _NOT_GRADED = re.compile(r"\] (\S+: not graded: .*)")  # as logged by grader.classroom.preprocessor
 
@@ -160,7 +160,9 @@ def autograde(
             warnings.append(f"went on with an interrupted --force, {plural(len(forced.students), 'student')}")
         done = folder.graded(api, assignment) - forced.students
         again = [n for n in students if n not in done or folder.waits_for_judge(api, assignment, n)]
-        reasons = _grade_all(api, assignment, again, forced, _judging(api, forced.since, jobs, gpus, cluster), tell)
+        reasons = _grade_all(
+            api, assignment, again, forced, opened_judging(api, forced.since, jobs, gpus, cluster), tell
+        )
         results = [_student_result(api, assignment, name, name in again, reasons.get(name, "")) for name in students]
         wrote: Literal["none", "written", "released"] = "none"
         if feedback and results:
@@ -270,7 +272,9 @@ def _grade_all(
 
 
 @contextlib.contextmanager
-def _judging(api: Any, since: str, jobs: int, gpus: Sequence[int], cluster: str) -> Iterator[Judging]:
+def opened_judging(
+    api: Any, since: str = "", jobs: int = 1, gpus: Sequence[int] = (), cluster: str = ""
+) -> Iterator[Judging]:
     """The judging that nbgrader uses meanwhile: this process's judge, or several side by side."""
     from grader.classroom.grading.dask_cluster import DaskCluster
     from grader.classroom.preprocessor import JudgeCells
@@ -305,7 +309,7 @@ def _handed_in(api: Any, submitted: Path, own: set[str]) -> list[Task]:
     return found
 
 
-def _verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:
+def graded_verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:
     """The verdicts in a student's graded notebooks, except another grader version's, and problems with the notebooks.
 
     There is no size limit, because a large submission must not hide the judge's findings.
@@ -336,7 +340,7 @@ def _student_result(api: Any, assignment: str, student: str, again: bool, reason
             entry = gradebook.find_submission(assignment, student)
         except MissingEntry:
             return StudentResult(student, "failed", 0.0, 0.0, submitted_at=when, reason=reason or "not graded")
-        verdicts, unread = _verdicts(autograded)
+        verdicts, unread = graded_verdicts(autograded)
         missing = folder.missing(api, assignment, student, inbox.other_notebooks(api, assignment, student))
         findings = [f"{verdict.title}: {sentence}" for verdict in verdicts for sentence in to_look_at(verdict)]
         penalty = sum(notebook.late_submission_penalty or 0.0 for notebook in entry.notebooks)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from grader.classroom.course_folder import first_names, must, notebooks, timestamp
+from grader.classroom.course_folder import first_names, graded, must, notebooks, timestamp
 from grader.classroom.student_names import is_name, look_alikes, spelled
 from grader.words import on_one_line
 
@@ -265,6 +265,17 @@ def waiting(api: Any, assignment: str) -> int:
         newest[entry.student] = max(newest.get(entry.student, entry.when), entry.when)
     collected = {student: timestamp(api.coursedir, assignment, student) for student in newest}
     return sum((collected[student] or datetime.min) < when for student, when in newest.items())
+
+
+def ungraded(api: Any, assignment: str) -> dict[str, str]:
+    """The students whose newest submission is not graded yet, collected or not, with its time as text."""
+    collected, done = _timestamps(api, assignment), graded(api, assignment)
+    newest = {student: when for student, when in collected.items() if when is not None and student not in done}
+    check_owner = getattr(_collector(api), "check_owner", True)
+    for entry in sift(api.coursedir, assignment, _inbox(api), check_owner=check_owner).entries:
+        if (collected.get(entry.student) or datetime.min) < entry.when:
+            newest[entry.student] = max(newest.get(entry.student, entry.when), entry.when)
+    return {student: when.isoformat() for student, when in newest.items()}
 
 
 def _collector(api: Any) -> Any:

@@ -35,19 +35,37 @@ class RunLog:
         self._file.flush()
 
 
+_held: set[Path] = set()  # the locks of this process
+
+
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """A lock that ends with the process. File systems without locks have none."""
+def alone(course: Path, *, wait: bool = False) -> Iterator[None]:
+    """The lock of a course's long commands, which ends with the process. A process that holds it may take it again.
+
+    `wait`: until another command ends. File systems without locks have none.
+
+    Raises:
+        ClassroomError: another long command runs in the course folder.
+    """
+    folder = (Path(course) / FOLDER).resolve()
+    if folder in _held:
+        yield
+        return
+    folder.mkdir(exist_ok=True)
     with (folder / ".lock").open("a") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             raise ClassroomError(
                 f"Another command grades or rescores in {folder.parent}: wait until it ends; its log is in {folder}."
             ) from None
         except OSError:
             pass
-        yield
+        _held.add(folder)
+        try:
+            yield
+        finally:
+            _held.discard(folder)
 
 
 @contextlib.contextmanager
@@ -58,9 +76,8 @@ def run_log(course: Path, command: str, progress: Progress | None) -> Iterator[R
         ClassroomError: another long command runs in the course folder.
     """
     folder = Path(course) / FOLDER
-    folder.mkdir(exist_ok=True)
     name = f"{datetime.now().astimezone():%Y-%m-%dT%H-%M-%S-%f}-{command}.log"
-    with _alone(folder), (folder / name).open("x", encoding="utf-8") as file:
+    with alone(course), (folder / name).open("x", encoding="utf-8") as file:
         log = RunLog(file, progress)
         log.write(f"{command} began")
         try:

@@ -1,4 +1,4 @@
-"""`grader check`, `grade` and `exercises`."""
+"""`grader check`, `grade`, `explain`, `submit` and `exercises`."""
 
 from __future__ import annotations
 
@@ -105,6 +105,40 @@ def explain(
     explanation = explained(find(submission.exercise_id), submission.source, *gathered)
     answer(as_json, explanation.to_dict(), explanation_as_text(explanation))
     raise typer.Exit(0 if explanation.ran else 1)
+
+
+def submit(
+    file: SolutionFile,
+    to: Annotated[str, typer.Option("--to", metavar="URL", help="The server of your class.")],
+    exercise: OfExercise = None,
+    token: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your token; by default the variable GRADER_TOKEN.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Whether to wait for the verdict.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Send a solution to the server of your class, which judges it on its GPU, and print the verdict.
+
+    \b
+    Example: grader submit softmax.py --to https://gpu.example.org:8443
+    """
+    from grader.server.submitting import ClassServer, token_of
+
+    server = ClassServer(to, token_of(token))
+    several, submissions = _submissions(file, exercise)
+    outcomes = [server.submit(each) for each in submissions]
+    with Progress(lines=True) as progress:
+        for number, outcome in enumerate(outcomes):
+            outcome = outcomes[number] = server.wait(outcome, progress) if wait else outcome
+            progress.clear()
+            if not as_json:
+                typer.echo(harmless(outcome.to_text()))
+    if as_json:
+        answers = [outcome.to_dict() for outcome in outcomes]
+        print_json(answers if several else answers[0])
+    if wait:
+        statuses = [outcome.status if outcome.status in _STATUS else "unusable" for outcome in outcomes]
+        raise typer.Exit(_STATUS[max(statuses, key=list(_STATUS).index)])
 
 
 def _judge(

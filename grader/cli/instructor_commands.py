@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -303,6 +304,58 @@ def export(
     write_private(file, as_csv(grades, style.value))
     students = len(grades.students)
     answer(as_json, {"file": str(file), "students": students}, f"{plural(students, 'student')} written to {file}.")
+
+
+@class_app.command("token")
+def token(
+    course: CourseFolder,
+    students: Annotated[list[str] | None, typer.Argument(metavar="STUDENT...", help="Their ids.")] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="Everybody in the gradebook.")] = False,
+    days: Annotated[float, typer.Option(min=0, help="How long the tokens are valid.")] = 180.0,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Void the tokens made so far, and make none.")] = False,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table instead of printing.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the tokens with which students send work to `grader classroom serve`.
+
+    \b
+    Example: grader classroom token ~/gpu-course bob
+    """
+    from grader.classroom.term.grade_export import write_private
+    from grader.server.serving import tokens
+
+    made = tokens(course, students or (), everybody=everybody, days=days, revoke=revoke)
+    if csv is not None:
+        write_private(csv, made.to_csv())
+        made = replace(made, tokens={}, file=str(csv), written=len(made.tokens))
+    report(made, as_json)
+
+
+@class_app.command("serve")
+def serve(
+    course: CourseFolder,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free one.")] = 8443,
+    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="For HTTPS: in PEM format.")] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's private key.")] = None,
+    per_hour: Annotated[int, typer.Option(min=1, help="How many submissions a student may send per hour.")] = 20,
+    waiting: Annotated[int, typer.Option(min=1, help="How many of a student's submissions may wait.")] = 5,
+    watch: Annotated[float, typer.Option(min=0, help="Seconds between looks into the exchange; 0: never.")] = 10.0,
+    no_sandbox: NoSandbox = False,
+    practice_clock: PracticeClock = False,
+) -> None:
+    """Judge submissions as they arrive, from the exchange and from `grader submit`, until you press Ctrl-C.
+
+    \b
+    Example: grader classroom serve ~/gpu-course --host 0.0.0.0 --certificate cert.pem --key key.pem
+    """
+    from grader.server import serving
+    from grader.server.job_queue import Limits
+    from grader.server.judge_loop import Settings
+
+    settings = Settings(course.expanduser().absolute(), not no_sandbox, practice_clock, watch)
+    address = serving.Address(host, port, certificate, key)
+    serving.serve(settings, address, Limits(per_hour, waiting), complain)
 
 
 @board_app.command("run")

@@ -276,12 +276,12 @@ class _Session:
             self.practice = practice
         if self.environment is None:
             self.environment, self.grader = verdict.environment, verdict.grader
-        elif (_machine(verdict.environment), verdict.grader) != (_machine(self.environment), self.grader):
+        elif (machine_of(verdict.environment), verdict.grader) != (machine_of(self.environment), self.grader):
             if self.resumed:
                 raise _OtherMachine
             raise GraderError(
-                f"The machine changed during the run, from {_machine(self.environment)} to "
-                f"{_machine(verdict.environment)}; run the command again to measure everything on one."
+                f"The machine changed during the run, from {machine_of(self.environment)} to "
+                f"{machine_of(verdict.environment)}; run the command again to measure everything on one."
             )
 
     def _tell(self, stage: str, done: int, total: int) -> None:
@@ -289,7 +289,8 @@ class _Session:
             self.progress(stage, done, total)
 
 
-def _machine(environment: Environment) -> tuple[str, ...]:
+def machine_of(environment: Environment) -> tuple[str, ...]:
+    """All that must be the same for times to be comparable."""
     return tuple(getattr(environment, name) for name in ("device", "gpu", "driver", "torch", "triton", "sandbox"))
 
 

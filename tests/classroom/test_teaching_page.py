@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,12 @@ from typer.testing import CliRunner
 
 from grader.classroom.grading import workers
 from grader.cli import app
+from grader.server import serving
+from grader.server.job_queue import JobQueue
+from grader.server.judge_loop import JudgeLoop, Settings
+from grader.server.live_board import LiveBoard
 from tests.classroom.conftest import Classroom, ObedientJudge, solve
+from tests.server.conftest import in_background
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/teaching.md"
 
@@ -43,7 +50,7 @@ def commands() -> list[str]:
 @pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an argument, and leaves a file open
 def test_the_page_runs_as_printed(
     new_course: Callable[..., Classroom], judge: ObedientJudge, home: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    server: _Server, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """A fake judge and fake GPUs take the place of the machine's, and no JupyterLab is started."""
     new_course()  # from now on a course has two notebooks
@@ -54,9 +61,13 @@ def test_the_page_runs_as_printed(
     monkeypatch.setattr(workers, "_visible", lambda indices: [str(index) for index in indices])
     monkeypatch.setattr("grader.classroom.grading.dask_cluster.DaskCluster", lambda *_: _Cluster(), raising=True)
     (tmp_path / "students.csv").write_text("id,first_name\nbob,Bob\n", encoding="utf-8")
+    (tmp_path / "softmax.py").write_text("def softmax(x, out):\n    pass  # points: 10\n", encoding="utf-8")
+    for name in ("cert.pem", "key.pem"):
+        (tmp_path / name).touch()
     course, ran = Classroom(home / "gpu-course"), []
     for command in commands():
-        arguments = shlex.split(command.replace("/srv/nbgrader/exchange", str(exchange)))[1:]
+        here = command.replace("/srv/nbgrader/exchange", str(exchange))
+        arguments = shlex.split(here.replace("https://gpu.example.org:8443", server.url))[1:]
         arguments = [each.replace("~", str(home), 1) if each.startswith("~") else each for each in arguments]
         if arguments[0] == "lab":
             arguments.append("--prepare-only")
@@ -66,10 +77,56 @@ def test_the_page_runs_as_printed(
         done = CliRunner().invoke(app, arguments, catch_exceptions=False)
         assert done.exit_code == 0, f"{command}\n{done.output}"
         ran.append(" ".join(arguments[:2]))
+        if command == "grader classroom token ~/gpu-course bob":
+            monkeypatch.setenv("GRADER_TOKEN", done.output.split()[1])
     names = {command.name for command in _registered()}
     assert {f"classroom {name}" for name in names} <= set(ran), "the page leaves a command out"
     assert (tmp_path / "stats.html").is_file()
     assert "bob,Bob" in (tmp_path / "grades.csv").read_text(encoding="utf-8")
+
+
+class _Server:
+    """Takes the place of `serve`: the first call serves and judges in the background, on a free port without TLS."""
+
+    def __init__(self) -> None:
+        self.url, self._running = "", contextlib.ExitStack()
+
+    def __call__(self, settings: Settings, address: serving.Address, limits: Any, ready: Any) -> None:
+        address.check()
+        if not self.url:
+            opened = serving.opened(settings, serving.Address(port=0), limits)
+            port = self._running.enter_context(in_background(self._running.enter_context(opened)))
+            self._running.enter_context(_judging(settings))
+            self.url = f"http://127.0.0.1:{port}"
+
+    def close(self) -> None:
+        self._running.close()
+
+
+@contextlib.contextmanager
+def _judging(settings: Settings) -> Iterator[None]:
+    place, ending = settings.course / serving.FOLDER, threading.Event()
+
+    def judge() -> None:
+        queue = JobQueue(place / "queue.sqlite")
+        loop = JudgeLoop(settings, queue, LiveBoard(settings.course, place / "site"), print)
+        while not ending.wait(0.05):
+            loop.judge_next()
+        queue.close()
+
+    thread = threading.Thread(target=judge)
+    thread.start()
+    yield
+    ending.set()
+    thread.join()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Server]:
+    made = _Server()
+    monkeypatch.setattr(serving, "serve", made)
+    with contextlib.closing(made):
+        yield made
 
 
 class _Cluster(workers.ThisProcess):

@@ -1,0 +1,166 @@
+"""The process that judges what is in the queue, one job at a time, and watches the exchange."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from grader.classroom import class_actions, inbox
+from grader.classroom import course_folder as folder
+from grader.classroom.grading.verdict_store import is_transient
+from grader.classroom.preprocessor import JudgeCells
+from grader.classroom.run_log import alone
+from grader.errors import GraderError, JudgeStopped, MachineLacks, UnusableSubmission
+from grader.feedback.report import as_text
+from grader.server.job_queue import Answer, Job, JobQueue
+from grader.server.live_board import LiveBoard
+from grader.words import in_points, on_one_line, points
+
+_IDLE_S = 0.2
+_AHEAD = 4  # texts that the judge loads while it judges one
+_LAST_TRY = 3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the jobs of a course are judged. `watch_s` is how often to look into the exchange; 0: never."""
+
+    course: Path
+    sandbox: bool = True
+    practice_clock: bool = False
+    watch_s: float = 10.0
+
+
+class JudgeLoop:
+    """Judges the jobs of a queue with the judge of this process. `tell` gets a line per job."""
+
+    def __init__(self, settings: Settings, queue: JobQueue, board: LiveBoard, tell: Callable[[str], None]) -> None:
+        self._settings, self._queue, self._board, self._tell = settings, queue, board, tell
+        self._api: Any = folder.api(settings.course)
+        self._api.config.JudgeCells.sandbox = settings.sandbox
+        if settings.practice_clock:
+            self._api.config.JudgeCells.practice_clock = True
+        self._watched_at = -settings.watch_s
+
+    def run(self) -> None:
+        """Judge until the process ends. While it judges, no other command measures in this course."""
+        while True:
+            self.watch()
+            if self._queue.waiting():
+                with self._alone():
+                    while self.judge_next():
+                        self._board.publish()
+                        self.watch()
+            self._board.publish()
+            time.sleep(_IDLE_S)
+
+    def judge_next(self) -> bool:
+        """Judge the next job; return whether there was one."""
+        job = self._queue.claim()
+        if job is None:
+            return False
+        try:
+            answer, final = self._text(job) if job.kind == "text" else self._work(job)
+        except UnusableSubmission as error:
+            answer, final = Answer(status="unusable", report=str(error)), True
+        except Exception as error:
+            is_known = isinstance(error, GraderError)
+            if isinstance(error, JudgeStopped | MachineLacks) and job.tries < _LAST_TRY:
+                self._tell(f"{job.student} {job.exercise}: again, because: {error}")
+                self._queue.give_back(job.key)
+                return True
+            if not is_known:
+                traceback.print_exc()
+            said = str(error) if is_known else f"The grader failed ({type(error).__name__}): tell your instructor."
+            answer, final = Answer(problem=on_one_line(said)), False
+        self._queue.finish(job.key, answer, final=final)
+        result = answer.problem or f"{answer.status}, {points(answer.points)} of {in_points(answer.max_points)}"
+        self._tell(f"{job.student} {job.exercise}: {result}; {self._queue.waiting()} waiting")
+        return True
+
+    def watch(self) -> None:
+        """Enter the work from the exchange that is not graded yet, if it is time to look."""
+        if not self._settings.watch_s or time.monotonic() - self._watched_at < self._settings.watch_s:
+            return
+        try:
+            for chapter in self._api.get_released_assignments():
+                if folder.in_gradebook(self._api, chapter):
+                    for student, when in inbox.ungraded(self._api, chapter).items():
+                        self._queue.enter_work(student, chapter, when)
+        except Exception as error:  # the exchange's files and the gradebook may be busy or broken for a moment
+            self._tell(f"The exchange cannot be read now ({type(error).__name__}: {error}).")
+        self._watched_at = time.monotonic()
+
+    def _text(self, job: Job) -> tuple[Answer, bool]:
+        task = JudgeCells(config=self._api.config).task
+        with class_actions.opened_judging(self._api) as judges:
+            ahead = [task(each.source, each.exercise) for each in self._queue.upcoming(_AHEAD)]
+            judges.expect([task(job.source, job.exercise), *ahead])
+            verdict = judges.verdict(task(job.source, job.exercise))
+        self._board.enter(job.student, verdict)
+        report = as_text(verdict, job.source)
+        return Answer(verdict.status, verdict.points, verdict.max_points, report), not is_transient(verdict)
+
+    def _work(self, job: Job) -> tuple[Answer, bool]:
+        """Collect and grade what a student handed in, and release the feedback, as `grader classroom autograde`."""
+        done = class_actions.autograde(
+            self._settings.course,
+            job.exercise,
+            student=job.student,
+            release_feedback=True,
+            sandbox=self._settings.sandbox,
+            practice_clock=self._settings.practice_clock,
+        )
+        (result,) = done.students
+        for verdict in class_actions.graded_verdicts(folder.path(self._api, "autograded", job.exercise, job.student))[
+            0
+        ]:
+            self._board.enter(job.student, verdict)
+        report = result.reason or "Graded: fetch the feedback."
+        return Answer(result.outcome, result.score, result.max_score, report), True
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let no other command of this course use the GPU meanwhile; wait until those that do have ended."""
+        with alone(self._settings.course, wait=True), contextlib.ExitStack() as held:
+            while True:
+                try:
+                    held.enter_context(self._board.store.lock())
+                    break
+                except GraderError:
+                    time.sleep(1.0)
+            yield
+
+
+def judge_process(settings: Settings, queue_file: Path, site: Path) -> None:
+    """The body of the process. It ends with its parent, and only one runs in a course."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with (queue_file.parent / "judge.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # a killed server's process may need a moment to end
+        queue = JobQueue(queue_file)
+        if again := queue.resume():
+            _say(f"{again} resumed")
+        JudgeLoop(settings, queue, LiveBoard(settings.course, site), _say).run()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _say(line: str) -> None:
+    print(f"{datetime.now():%H:%M:%S} {on_one_line(line)}", flush=True)

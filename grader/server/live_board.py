@@ -1,0 +1,61 @@
+"""The leaderboard between two runs: each new verdict is entered at once, and the pages are published again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from grader.exercises import EXERCISES, find
+from grader.leaderboard.board_actions import STORE_NAME
+from grader.leaderboard.board_run import machine_of, text_of
+from grader.leaderboard.fingerprint import fingerprint
+from grader.leaderboard.site import publish
+from grader.leaderboard.store import Run, Store
+from grader.verdict import Verdict
+
+_ORIGIN = "grader classroom serve"
+
+
+class LiveBoard:
+    """Enters verdicts into a course's store, and publishes its site to a folder at most every `every_s` seconds.
+
+    A verdict joins the newest finished run of its exercise if that was measured on the same machine by the same
+    version. Otherwise it begins a run, so times of different GPU models are never ranked together.
+    `grader leaderboard run` then measures everybody in one session, in a new run.
+    """
+
+    def __init__(self, course: Path, site: Path, every_s: float = 5.0) -> None:
+        """Open the store, and publish what it holds.
+
+        Raises:
+            GraderError: the store cannot be used, or the site not be written.
+        """
+        self.store = Store(Path(course) / STORE_NAME)
+        self._site, self._every_s = site, every_s
+        self._published_at, self._changed = 0.0, True
+        self.publish(now=True)
+
+    def enter(self, student: str, verdict: Verdict) -> None:
+        """Give a student's entry this verdict, if the exercise is timed and there is something to rank."""
+        exercise = EXERCISES.get(verdict.exercise)
+        if exercise is None or not exercise.timed_cases or verdict.status == "unusable":
+            return
+        run = self._run_for(verdict) or self.store.start_run(verdict.exercise, fingerprint(find(verdict.exercise)))
+        self.store.add_entry(run.id, text_of(student), _ORIGIN, verdict)
+        self.store.close_run(run.id, "finished")  # with today's date
+        self._changed = True
+
+    def publish(self, *, now: bool = False) -> None:
+        """Write the pages if an entry is new; `now`, or else only some seconds after the last time."""
+        if self._changed and (now or time.monotonic() - self._published_at >= self._every_s):
+            publish(self.store, self._site)
+            self._published_at, self._changed = time.monotonic(), False
+
+    def _run_for(self, verdict: Verdict) -> Run | None:
+        digest = fingerprint(find(verdict.exercise))
+        for run in self.store.finished_runs():
+            if (run.exercise, run.fingerprint) == (verdict.exercise, digest) and run.environment is not None:
+                same = machine_of(run.environment) == machine_of(verdict.environment)
+                if same and run.grader == verdict.grader and run.environment.practice == verdict.environment.practice:
+                    return run
+        return None

@@ -1,0 +1,201 @@
+"""The server's web application: it takes submissions from learners with a token, and shows the published leaderboard.
+
+```text
+POST /submissions/EXERCISE   the text of a solution, in UTF-8 → 202 and the job; 200 if this text was sent before
+GET  /submissions/ID         one of the learner's own jobs: its place in the queue, or its verdict
+GET  /submissions            the learner's newest jobs
+GET  /…                      the pages of `grader leaderboard publish`, for everybody
+```
+
+`/submissions` needs the header `Authorization: Bearer TOKEN`. An answer is JSON; a refusal has the key `error`, a
+sentence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http
+import math
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from grader.errors import GraderError, UnknownExercise
+from grader.exercise import MAX_SOURCE_BYTES
+from grader.server.job_queue import JobQueue, Limits, Refused
+from grader.server.tokens import Tokens
+from grader.submission import from_source
+
+_BODY_S = 10.0  # within which a submission must arrive
+_CONNECTION_S = 30.0  # after which a connection without a request is closed
+_MOST_CONNECTIONS = 1_000
+_MOST_HEADER_BYTES = 16_384
+_WORDS = {404: "There is no such page.", 405: "This address does not take requests of this kind."}
+
+
+class Submissions:
+    """Answers the requests under `/submissions`."""
+
+    def __init__(self, queue: JobQueue, tokens: Tokens, limits: Limits, versions: Mapping[str, str]) -> None:
+        self._queue, self._tokens, self._limits, self._versions = queue, tokens, limits, versions
+
+    async def submit(self, request: Request) -> Response:
+        student = await self._student(request)
+        source = await _body(request)
+        job, is_new = await run_in_threadpool(self._accept, student, request.path_params["exercise"], source)
+        return JSONResponse(job.to_dict(), 202 if is_new else 200)
+
+    async def one(self, request: Request) -> Response:
+        student = await self._student(request)
+        job = await run_in_threadpool(self._queue.job, request.path_params["key"], student)
+        if job is None:
+            raise HTTPException(404, "You have no submission with this id.")
+        return JSONResponse(job.to_dict())
+
+    async def newest(self, request: Request) -> Response:
+        jobs = await run_in_threadpool(self._queue.recent, await self._student(request))
+        return JSONResponse([job.to_dict() for job in jobs])
+
+    def _accept(self, student: str, exercise_id: str, source: str) -> Any:
+        submission = from_source(source, exercise_id, "your submission")
+        version = self._versions.get(exercise_id, "")
+        return self._queue.submit(student, exercise_id, submission.source, version, self._limits)
+
+    async def _student(self, request: Request) -> str:
+        """The student whose token came with a request, and only the token says who that is."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        bearer = self._tokens.bearer(token.strip()) if kind.lower() == "bearer" else None
+        if bearer is not None:
+            revoked = await run_in_threadpool(self._queue.revoked_before, bearer.student)
+            if bearer.made_at > revoked:
+                return bearer.student
+        raise HTTPException(
+            401,
+            "This needs a valid token: ask your instructor for a new one.",
+            {"WWW-Authenticate": "Bearer"},
+        )
+
+
+async def _body(request: Request) -> str:
+    """The body as text.
+
+    Raises:
+        HTTPException: it is too large, too slow, or not UTF-8.
+    """
+    most = MAX_SOURCE_BYTES
+    too_large = HTTPException(413, f"A solution has at most {most // 1000} kB.", {"Connection": "close"})
+    if int(request.headers.get("content-length", 0)) > most:  # h11 has checked that it is a number
+        raise too_large
+    found = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_S):
+            async for chunk in request.stream():
+                found += chunk
+                if len(found) > most:
+                    raise too_large
+    except TimeoutError:
+        raise HTTPException(
+            408, f"The submission did not arrive within {_BODY_S:g} s.", {"Connection": "close"}
+        ) from None
+    except ClientDisconnect:
+        raise HTTPException(400, "The submission broke off.") from None
+    try:
+        return found.decode("utf-8")
+    except UnicodeDecodeError:
+        raise HTTPException(422, "The submission is not text in UTF-8.") from None
+
+
+def application(queue: JobQueue, tokens: Tokens, site: Path, limits: Limits, versions: Mapping[str, str]) -> Starlette:
+    """The web application; `site` is the folder of the published leaderboard, `versions` are those of the exercises."""
+    asked = Submissions(queue, tokens, limits, versions)
+    return Starlette(
+        routes=[
+            Route("/submissions/{exercise}", asked.submit, methods=["POST"]),
+            Route("/submissions/{key}", asked.one, methods=["GET"]),
+            Route("/submissions", asked.newest, methods=["GET"]),
+            Mount("/", StaticFiles(directory=site, html=True)),
+        ],
+        exception_handlers={
+            HTTPException: _refuse,
+            GraderError: _explain,
+            sqlite3.Error: _busy,
+            Exception: _failed,
+        },
+    )
+
+
+async def _refuse(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    is_standard = error.detail == http.HTTPStatus(error.status_code).phrase
+    said = _WORDS.get(error.status_code, error.detail) if is_standard else error.detail
+    return JSONResponse({"error": said}, error.status_code, dict(error.headers or {}))
+
+
+async def _explain(_request: Request, error: Exception) -> Response:
+    if isinstance(error, Refused):
+        again = {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))}
+        return JSONResponse({"error": str(error)}, 429, again)
+    return JSONResponse({"error": str(error)}, 404 if isinstance(error, UnknownExercise) else 422)
+
+
+async def _busy(_request: Request, _error: Exception) -> Response:
+    return JSONResponse({"error": "The queue cannot be written now: try again later."}, 503, {"Retry-After": "10"})
+
+
+async def _failed(_request: Request, _error: Exception) -> Response:
+    return JSONResponse({"error": "The server failed on this request: tell your instructor."}, 500)
+
+
+class Impatient(H11Protocol):
+    """HTTP/1.1 that closes a connection without a complete request after a time, so that nobody can hold it open."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._end = self.loop.call_later(_CONNECTION_S, self._close_if_idle)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end.cancel()
+        super().connection_lost(exc)
+
+    def _close_if_idle(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._end = self.loop.call_later(1.0, self._close_if_idle)
+        else:
+            self.transport.close()
+
+
+def server(
+    app: Starlette, host: str, port: int, certificate: Path | None = None, key: Path | None = None
+) -> uvicorn.Server:
+    """A web server for the application, which has limits for slow and for many clients. `port` 0 takes a free one."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            http=Impatient,
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_MOST_CONNECTIONS,
+            h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
+            timeout_graceful_shutdown=5,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+    )

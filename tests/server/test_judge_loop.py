@@ -1,0 +1,181 @@
+"""Tests of grader.server.judge_loop: texts and work from the exchange, each judged once, with a board that follows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.classroom import settings
+from grader.errors import JudgeStopped
+from grader.server.job_queue import Job, JobQueue, Limits
+from grader.server.judge_loop import JudgeLoop, Settings
+from grader.server.live_board import LiveBoard
+from grader.verdict import Failure
+from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, solve
+
+MANY = Limits(per_hour=100, waiting=100)
+pytestmark = pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an argument, and leaves a file open
+
+
+@pytest.fixture
+def loop(quick_gradebooks: None, judge: ObedientJudge, queue: JobQueue, tmp_path: Path) -> JudgeLoop:
+    """The loop of a course without notebooks; its lines are in `loop.told`."""
+    course = tmp_path / "course"
+    course.mkdir()
+    text = settings.config_text("gpu-course", tmp_path / "exchange")
+    (course / settings.CONFIG_FILE).write_text(text, encoding="utf-8")
+    return _loop(course, queue, tmp_path)
+
+
+def _loop(course: Path, queue: JobQueue, tmp_path: Path) -> JudgeLoop:
+    told: list[str] = []
+    board = LiveBoard(course, tmp_path / "site", every_s=0)
+    made = JudgeLoop(Settings(course, sandbox=False), queue, board, told.append)
+    made.told, made.board = told, board  # type: ignore[attr-defined]
+    return made
+
+
+def text(points: float, note: str = "") -> str:
+    return f"def softmax(x, out):\n    pass  # points: {points} {note}\n"
+
+
+def send(queue: JobQueue, student: str, source: str) -> str:
+    return queue.submit(student, "softmax", source, "1", MANY)[0].key
+
+
+def done(queue: JobQueue, key: str, student: str) -> Job:
+    job = queue.job(key, student)
+    assert job is not None
+    assert job.answer is not None
+    return job
+
+
+def standings(tmp_path: Path) -> list[Any]:
+    (board,) = json.loads((tmp_path / "site" / "standings.json").read_text(encoding="utf-8"))["boards"]
+    return [*board["rows"], *board["unranked"]]
+
+
+def test_a_text_gets_a_verdict_and_a_place_on_the_board(loop: Any, queue: JobQueue, tmp_path: Path) -> None:
+    """Under a pseudonym."""
+    key = send(queue, "ann", text(10))
+    assert loop.judge_next() is True
+    assert loop.judge_next() is False
+    loop.board.publish()
+    job = done(queue, key, "ann")
+    assert (job.state, job.answer.status, job.answer.points, job.answer.max_points) == ("done", "passed", 10, 10)
+    assert "10 of 10 points" in job.answer.report
+    assert loop.told == ["ann softmax: passed, 10 of 10 points; 0 waiting"]
+    (entry,) = standings(tmp_path)
+    assert "ann" not in json.dumps(entry)
+
+
+def test_equal_texts_are_judged_once(loop: Any, queue: JobQueue, judge: ObedientJudge, tmp_path: Path) -> None:
+    """Both students get the verdict and an entry."""
+    keys = {student: send(queue, student, text(4)) for student in ("ann", "bob")}
+    while loop.judge_next():
+        pass
+    loop.board.publish()
+    assert judge.sources == [text(4)]
+    assert [done(queue, key, student).answer.points for student, key in keys.items()] == [4, 4]
+    assert len(standings(tmp_path)) == 2
+
+
+def test_a_newer_text_replaces_the_entry(loop: Any, queue: JobQueue, tmp_path: Path) -> None:
+    """As everywhere, the newest submission counts."""
+    for points in (3, 10):
+        send(queue, "ann", text(points))
+        loop.judge_next()
+    loop.board.publish()
+    assert len(standings(tmp_path)) == 1
+
+
+def test_a_judge_that_stops_is_asked_again(loop: Any, queue: JobQueue, judge: ObedientJudge) -> None:
+    """Each try asks twice; then the learner reads why, and may send the same text again."""
+    key = send(queue, "ann", text(10))
+    judge.errors = [JudgeStopped("It ended.")] * 2
+    assert loop.judge_next() is True
+    assert queue.waiting() == 1
+    judge.errors = [JudgeStopped("It ended.")] * 4
+    while loop.judge_next():
+        pass
+    assert done(queue, key, "ann").answer.problem == "It ended."
+    assert queue.submit("ann", "softmax", text(10), "1", MANY)[1] is True
+    loop.judge_next()
+    assert done(queue, key, "ann").answer.points == 10
+
+
+def test_a_verdict_of_a_busy_machine_can_be_asked_for_again(loop: Any, queue: JobQueue, judge: ObedientJudge) -> None:
+    """It is not kept: a timeout may have been the machine's fault."""
+    judge.failure = Failure("timeout", "It took too long.")
+    key = send(queue, "ann", text(0))
+    loop.judge_next()
+    judge.failure = None
+    assert send(queue, "ann", text(0)) == key
+    loop.judge_next()
+    assert len(judge.sources) == 2
+
+
+def test_a_bug_of_the_grader_ends_one_job_only(
+    loop: Any, queue: JobQueue, judge: ObedientJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The learner reads a sentence, and the traceback is in the server's output."""
+    judge.errors = [ZeroDivisionError("secret detail")]
+    keys = [send(queue, "ann", text(1)), send(queue, "bob", text(2))]
+    while loop.judge_next():
+        pass
+    assert done(queue, keys[0], "ann").answer.problem == (
+        "The grader failed (ZeroDivisionError): tell your instructor."
+    )
+    assert done(queue, keys[1], "bob").answer.points == 2
+    assert "secret detail" in capsys.readouterr().err
+
+
+def test_work_in_the_exchange_is_graded_and_its_feedback_released(
+    classroom: Classroom, queue: JobQueue, judge: ObedientJudge, tmp_path: Path
+) -> None:
+    """Once: neither a second look nor a restart enters it again, but a newer submission is."""
+    exchange = classroom.folder.with_name("course-exchange") / "gpu-course"
+
+    def submit(when: str, points: float) -> None:
+        handed_in = classroom.hand_in("ann", solve(points), when=when).parent
+        handed_in.rename(exchange / "inbound" / f"ann+{ASSIGNMENT}+{when}+abc")
+
+    def look() -> int:
+        again = _loop(classroom.folder, queue, tmp_path)
+        again.watch()
+        return queue.waiting()
+
+    loop = _loop(classroom.folder, queue, tmp_path)
+    submit("2026-03-01 10:00:00.000000 UTC", 4)
+    loop.watch()
+    assert look() == 1
+    assert loop.judge_next() is True
+    (job,) = queue.recent("ann")
+    assert (job.exercise, job.kind) == (ASSIGNMENT, "work")
+    assert job.answer is not None
+    assert (job.answer.status, job.answer.points) == ("graded", 4)
+    assert classroom.grade("ann")[0] == 4
+    assert [page.name for page in (exchange / "feedback").rglob("*.html")]
+    assert look() == 0
+    submit("2026-03-02 10:00:00.000000 UTC", 7)
+    assert look() == 1
+    loop.judge_next()
+    assert classroom.grade("ann")[0] == 7
+
+
+def test_an_exchange_that_cannot_be_read_stops_nothing(
+    loop: Any, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line says why."""
+
+    def fail(*_: Any) -> None:
+        raise PermissionError("no access")
+
+    monkeypatch.setattr(loop._api, "get_released_assignments", fail)
+    loop.watch()
+    assert loop.told == ["The exchange cannot be read now (PermissionError: no access)."]
+    send(queue, "ann", text(3))
+    assert loop.judge_next() is True

@@ -1,0 +1,99 @@
+"""Tests of grader.server.serving: where it may listen, that one server serves a course, and its tokens."""
+
+from __future__ import annotations
+
+import csv
+import stat
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from grader.classroom import settings
+from grader.cli import app
+from grader.errors import ClassroomError, MachineLacks
+from grader.server import serving
+from grader.server.job_queue import Limits
+from grader.server.judge_loop import Settings
+from grader.server.tokens import course_tokens
+
+
+@pytest.fixture
+def course(quick_gradebooks: None, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A course folder without notebooks."""
+    monkeypatch.setattr(serving, "exercise_versions", dict)  # they take a second
+    folder = tmp_path / "course"
+    folder.mkdir()
+    text = settings.config_text("gpu-course", tmp_path / "exchange")
+    (folder / settings.CONFIG_FILE).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "gpu.example.org"])
+def test_tokens_never_travel_in_clear_text(host: str, tmp_path: Path) -> None:
+    """A certificate that is missing does not count."""
+    with pytest.raises(ClassroomError, match="could read the learners' tokens"):
+        serving.Address(host).check()
+    with pytest.raises(ClassroomError, match="There is no file"):
+        serving.Address(host, certificate=tmp_path / "cert.pem").check()
+    (tmp_path / "cert.pem").touch()
+    serving.Address(host, certificate=tmp_path / "cert.pem").check()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_this_machine_needs_no_certificate(host: str) -> None:
+    """A web server in front has one."""
+    serving.Address(host).check()
+
+
+def test_one_server_serves_a_course(course: Path) -> None:
+    """A second one would judge the same jobs. Its files are closed to others."""
+    opened = (Settings(course, sandbox=False), serving.Address(port=0), Limits())
+    with serving.opened(*opened):
+        with pytest.raises(ClassroomError, match="Another server serves"), serving.opened(*opened):
+            pass
+        assert stat.S_IMODE((course / serving.FOLDER).stat().st_mode) == 0o700
+    with serving.opened(*opened):
+        pass
+
+
+def test_a_folder_that_is_no_course_is_refused(tmp_path: Path) -> None:
+    """Nothing is written into it."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    with pytest.raises(ClassroomError, match="is not a course folder"), serving.opened(
+        Settings(folder, sandbox=False), serving.Address(port=0), Limits()
+    ):  # fmt: skip
+        pass
+    assert list(folder.iterdir()) == []
+
+
+def test_without_a_sandbox_nobody_is_served(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the instructor says so."""
+
+    def refuse() -> None:
+        raise MachineLacks("There is no sandbox.")
+
+    monkeypatch.setattr("grader.judge.sandbox.must_be_caged", refuse)
+    with pytest.raises(MachineLacks), serving.opened(Settings(course), serving.Address(port=0), Limits()):
+        pass
+
+
+def test_tokens_for_the_class(course: Path, tmp_path: Path) -> None:
+    """In a table that only the instructor can read; nobody is invented."""
+    run = CliRunner().invoke
+    assert run(app, ["classroom", "token", str(course), "--all"]).exit_code == 2
+    (tmp_path / "students.csv").write_text("id\nann\nbob\n", encoding="utf-8")
+    assert run(app, ["classroom", "roster", str(course), str(tmp_path / "students.csv")]).exit_code == 0
+    file = tmp_path / "tokens.csv"
+    done = run(app, ["classroom", "token", str(course), "--all", "--csv", str(file)])
+    assert (done.exit_code, done.output) == (0, f"2 tokens in {file}.\n")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+    tokens = course_tokens(course / serving.FOLDER)
+    bearers = [tokens.bearer(row["token"]) for row in rows]
+    assert [(row["student"], bearer and bearer.student) for row, bearer in zip(rows, bearers, strict=True)] == [
+        ("ann", "ann"), ("bob", "bob"),
+    ]  # fmt: skip
+    done = run(app, ["classroom", "token", str(course), "eve"])
+    assert "Note: eve: not in the gradebook yet" in done.output
