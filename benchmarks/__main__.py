@@ -29,7 +29,7 @@ BENCHES = {
     "operators": "operators.operators", "ceilings": "ceilings.ceilings", "launches": "launches.launches",
     "softmaxes": "softmaxes.softmaxes",
     "bytes": "bytes.moves", "reductions": "reductions.reductions", "means": "means.means",
-    "matmuls": "matmuls.matmuls", "widths": "widths.widths",
+    "matmuls": "matmuls.matmuls", "languages": "languages.languages", "widths": "widths.widths",
     "fusion": "fusion.fusion", "traces": "traces.traces", "graphs": "graphs.graphs",
     "slow": "slow.slow", "periods": "periods.periods", "ladder": "ladder.ladder", "past": "past.past",
 }  # fmt: skip

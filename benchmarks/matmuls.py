@@ -24,7 +24,9 @@ from grader.judge.checking.buffers import generator
 from grader.judge.checking.compare import within
 from grader.judge.score import interval
 
-__all__ = ["CUBLAS", "FUSED", "LAST", "SIZES", "Setting", "matmuls", "rungs", "settings", "sweep"]
+__all__ = [
+    "CUBLAS", "FUSED", "LAST", "SIZES", "Setting", "drawn", "matmuls", "must_be_right", "rungs", "settings", "sweep",
+]  # fmt: skip
 
 SIZES = (1024, 2048, 4096, 8192)
 CUBLAS, THEN_LEAKY, FUSED = "cuBLAS", "cuBLAS, then leaky ReLU", "fused leaky ReLU"
@@ -113,9 +115,9 @@ def matmuls(recorder: Recorder) -> None:
     with tempfile.TemporaryDirectory() as folder:
         ladder = rungs(Path(folder))
         for size in SIZES:
-            arrays = _drawn(size)
+            arrays = drawn(size)
             for name, rung in ladder.items():
-                _must_be_right(name, rung, arrays)
+                must_be_right(name, rung, arrays)
             calls = {name: partial(rung, *arrays) for name, rung in ladder.items()}
             times = in_turn(calls, HEAD_START_CYCLES, _REPEATS)
             for name, samples in times.items():
@@ -134,11 +136,11 @@ def sweep(recorder: Recorder) -> None:
         known = _globals(load(find("matmul_open"), Path(folder)))
         cublas = find("matmul").baseline("cublas").function
         for size in SIZES[1:]:
-            arrays = _drawn(size)
+            arrays = drawn(size)
             for setting in settings():
                 product = partial(_persistent, known, setting)
                 try:
-                    _must_be_right(str(setting), product, arrays)
+                    must_be_right(str(setting), product, arrays)
                 except Exception as error:  # that a setting does not compile is a result, too
                     print(f"{size}: {setting}: {type(error).__name__}: {str(error)[:200]}", flush=True)
                     continue
@@ -166,13 +168,13 @@ def _persistent(
     )  # fmt: skip
 
 
-def _drawn(size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def drawn(size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     source = generator("cuda")
     a, b = (torch.randn(size, size, generator=source, device="cuda").half() for _ in range(2))
     return a, b, torch.empty_like(a)
 
 
-def _must_be_right(name: str, product: Product, arrays: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
+def must_be_right(name: str, product: Product, arrays: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
     """Raise ArithmeticError if the result is not the oracle's."""
     a, b, out = arrays
     out.fill_(float("nan"))

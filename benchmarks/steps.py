@@ -57,6 +57,7 @@ def known(out: Path) -> list[Step]:
         "fusion",
         "graphs",
         "launches",
+        "languages",
         "softmaxes",
         "lies",
         "bytes",

@@ -46,6 +46,7 @@
 # | [Match cuBLAS](03_triton/05_match_cublas.ipynb) | `matmul_open` | ⟦ minutes("03_triton/05_match_cublas") ⟧ | ⟦ points("03_triton/05_match_cublas") ⟧ |
 # | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) | `softmax_long`, `attention` | ⟦ minutes("03_triton/06_fuse_an_attention") ⟧ | ⟦ points("03_triton/06_fuse_an_attention") ⟧ |
 # | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) | `vector_width`, `widen` | ⟦ minutes("03_triton/07_look_inside_the_compiler") ⟧ | ⟦ points("03_triton/07_look_inside_the_compiler") ⟧ |
+# | [Compare languages](03_triton/08_compare_languages.ipynb) | – | ⟦ minutes("03_triton/08_compare_languages") ⟧ | ⟦ points("03_triton/08_compare_languages") ⟧ |
 # | **Chapter 3** | | **⟦ minutes("03_triton") ⟧** | **⟦ points("03_triton") ⟧** |
 #
 # ### 4. Climb from Python to the hardware: Numba and CuPy

@@ -294,6 +294,7 @@ recorded("matmuls", "rate_tflops").plot(", {}", "rows and columns of the matrice
 # - **Blackwell** (B200) has tensor cores that keep their sums in a memory of their own, **tensor memory**. Triton
 #   compiles `tl.dot` to them (`tcgen05` in PTX), and `tl.dot_scaled` multiplies formats of 4 to 8 bits.
 # - **Gluon** is a lower-level language in Triton's repository. You write layouts, shared memory and barriers yourself.
+#   [Compare languages](08_compare_languages.ipynb) has this product in Gluon, in CUDA C++, and with specialized warps.
 # - **AMD** GPUs have a back end in Triton, too. The same kernel runs there, but its best configurations differ.
 
 # %% [markdown]

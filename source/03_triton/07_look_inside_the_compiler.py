@@ -583,4 +583,4 @@ count_predictions()
 # - [Triton's paper](https://www.eecs.harvard.edu/~htk/publication/2019-mapl-tillet-kung-cox.pdf) (2019), on why a
 #   compiler should know about blocks
 #
-# **Next:** [Find a period](../04_numba_cupy/01_find_a_period.ipynb), where the Lomb–Scargle ladder begins.
+# **Next:** [Compare languages](08_compare_languages.ipynb), where four languages compute one product.

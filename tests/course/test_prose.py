@@ -14,6 +14,7 @@ from grader.exercises import CHAPTERS, EXERCISES
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted(path.relative_to(ROOT / "source").as_posix() for path in (ROOT / "source").rglob("*/*.py"))
 NOTEBOOKS = ["README.py", *LESSONS]
+TO_READ = {"03_triton/08_compare_languages.py"}  # they have no exercise, and say so
 
 
 def _cells(course: dict[str, Any], name: str, kind: str | None = None) -> list[Any]:
@@ -30,8 +31,8 @@ def _is_solution(cell: Any) -> bool:
 
 
 def test_every_exercise_has_its_lesson() -> None:
-    """The lessons are exactly the notebooks that the exercises name."""
-    assert sorted({f"{e.chapter}/{e.notebook}.py" for e in EXERCISES.values()}) == LESSONS
+    """The lessons are exactly the notebooks that the exercises name, and those that are only read."""
+    assert sorted({f"{e.chapter}/{e.notebook}.py" for e in EXERCISES.values()} | TO_READ) == LESSONS
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -84,8 +85,16 @@ def test_the_steps_stand_in_the_course_order(course: dict[str, Any], name: str) 
     text = "\n".join(cell.source for cell in _cells(course, name))
     gated = any(e.gates for e in EXERCISES.values() if f"{e.chapter}/{e.notebook}.py" == name)
     timed = ("## How fast ", "\nbenchmark(") if gated else ()
-    places = [text.index(step) for step in ("## Exercise: ", "\ncheck(", *timed, "## Extra credit")]
+    solved = () if name in TO_READ else ("## Exercise: ", "\ncheck(", *timed)
+    places = [text.index(step) for step in (*solved, "## Extra credit")]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", sorted(TO_READ))
+def test_a_lesson_for_reading_says_so(course: dict[str, Any], name: str) -> None:
+    """The first cell says that there is no exercise, and none is there."""
+    assert "it has no exercise" in " ".join(_cells(course, name)[0].source.split())
+    assert not any(map(_is_solution, _cells(course, name)))
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -164,7 +173,7 @@ def test_the_syllabus_leads_to_every_lesson(course: dict[str, Any]) -> None:
     for lesson in LESSONS:
         (minutes,) = re.findall(r"about (\d+) minutes", _cells(course, lesson)[0].source)
         own = [exercise for exercise in EXERCISES.values() if f"{exercise.chapter}/{exercise.notebook}.py" == lesson]
-        ids, points = ", ".join(f"`{each.id}`" for each in own), sum(each.max_points for each in own)
+        ids, points = ", ".join(f"`{each.id}`" for each in own) or "–", sum(each.max_points for each in own)
         assert f"({lesson.replace('.py', '.ipynb')}) | {ids} | {minutes} | {points:g} |" in text
 
 

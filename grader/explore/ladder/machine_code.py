@@ -154,7 +154,7 @@ def cuda_code(source: str, name: str, options: Sequence[str] = (), capability: i
     return _read(name, cubin, log)
 
 
-def _compiled_by_nvrtc(source: str, options: Sequence[str], capability: int) -> tuple[bytes, str]:
+def _compiled_by_nvrtc(source: str, options: Sequence[str], capability: int | str) -> tuple[bytes, str]:
     """Return the machine code (cubin) of CUDA C++, and NVRTC's log."""
     options = (f"--gpu-architecture=sm_{capability}", "--ptxas-options=-v", *no_cache_options(), *options)
     answer = compiled(source.encode(), "kern.cu", options)
@@ -236,7 +236,7 @@ _OF_DOUBLES = re.compile(r"D(?:ADD|MUL|FMA|SETP|MNMX)\b|F2F\.F\d+\.F64|F2F\.F64|
 class NvrtcView:
     """Compiled CUDA C++: registers per kernel, spilled bytes, and the SASS of all kernels."""
 
-    capability: int
+    capability: int | str
     registers: dict[str, int]
     spilled_bytes: int
     sass: str
@@ -292,7 +292,7 @@ class NvrtcView:
         return f"<table>{rows}</table>{listing}"
 
 
-def nvrtc_view(source: str, *options: str, capability: int = 90) -> NvrtcView:
+def nvrtc_view(source: str, *options: str, capability: int | str = 90) -> NvrtcView:
     """Compile `source` with NVRTC for a GPU of this compute capability (90: an H100 or H200). No GPU is needed.
 
     Raises:

@@ -139,15 +139,26 @@ def _compiled(function: Any, told: dict[str, Any], capability: int) -> Compiled:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.py")
         path.write_text(before + source + "\n", encoding="utf-8")
-        answer = _COMPILER.compile(path, function.__name__, told, capability, extras=True)
-        texts = {name: answer[name] for name in ("ttir", "ttgir", "llir", "ptx")}
-        sass = _ran("nvdisasm", "-g", "-c", answer["cubin"])
-        texts["sass"] = sass or "nvdisasm is missing: it comes with Triton, or with CUDA."
-        used = re.search(r"REG:(\d+) STACK:(\d+)", _ran("cuobjdump", "-res-usage", answer["cubin"]))
-        registers, stack_bytes = map(int, used.groups()) if used else (None, None)
+        return compiled_file(path, function.__name__, told, capability, source, before.count("\n") + 1)
+
+
+def compiled_file(
+    path: Path, name: str, told: dict[str, Any], capability: int = 90, python: str = "", first_line: int = 1
+) -> Compiled:
+    """Compile a kernel of a file for arguments in the form that `described` returns. Its folder must be writable.
+
+    Raises:
+        CompileFailed: the kernel does not compile; the message is the compiler's.
+    """
+    answer = _COMPILER.compile(path, name, told, capability, extras=True)
+    texts = {stage: answer[stage] for stage in ("ttir", "ttgir", "llir", "ptx")}
+    sass = _ran("nvdisasm", "-g", "-c", answer["cubin"])
+    texts["sass"] = sass or "nvdisasm is missing: it comes with Triton, or with CUDA."
+    used = re.search(r"REG:(\d+) STACK:(\d+)", _ran("cuobjdump", "-res-usage", answer["cubin"]))
+    registers, stack_bytes = map(int, used.groups()) if used else (None, None)
     return Compiled(
-        function.__name__, capability, source, texts, answer["allocated"], answer["num_warps"], registers, stack_bytes,
-        answer["shared_bytes"], before.count("\n") + 1,
+        name, capability, python, texts, answer["allocated"], answer["num_warps"], registers, stack_bytes,
+        answer["shared_bytes"], first_line,
     )  # fmt: skip
 
 

@@ -106,6 +106,9 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
     """Return the sentence for an exception of torch.cuda, CuPy, Numba's simulator or Triton's interpreter."""
     if os.environ.get("TRITON_INTERPRET") != "1":  # this worker is on a GPU
         return None
+    launched = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__))
+    if any(type(each).__name__ == "GluonJITFunction" for each in launched):  # Triton's interpreter has no Gluon
+        return sentence("Gluon"), None
     cause = error
     while cause.__cause__ is not None:
         cause = cause.__cause__

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 _LIMIT_S = 120.0
+_LAYOUT = ("swizzle_byte_width", "element_bitwidth", "rank", "transposed", "fp4_padded")
 _PROCESS = Path(__file__).with_name("compile_process.py")
 
 
@@ -113,8 +114,10 @@ def described(value: Any) -> Any:
     if hasattr(value, "data_ptr"):
         return {"tensor": str(value.dtype).rpartition(".")[2], "aligned": value.data_ptr() % 16 == 0}
     if hasattr(value, "block_shape"):
-        shapes = {key: [int(n) for n in getattr(value, key)] for key in ("shape", "strides", "block_shape")}
-        return {"descriptor": described(value.base)["tensor"], **shapes}
+        found = {key: [int(n) for n in getattr(value, key)] for key in ("shape", "strides", "block_shape")}
+        layout = getattr(value, "layout", None)  # only Gluon's descriptors have one
+        told = {} if layout is None else {"layout": {key: getattr(layout, key) for key in _LAYOUT}}
+        return {"descriptor": described(value.base)["tensor"], **found, **told}
     if value is None or isinstance(value, bool | int | float | str):
         return {"value": value}
     if type(value).__name__ == "constexpr":

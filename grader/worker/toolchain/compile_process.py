@@ -107,10 +107,16 @@ def _argument(described: dict[str, Any]) -> Any:
         return getattr(triton.language, {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
                        .get(described["type"], described["type"]))  # fmt: skip
     if "descriptor" in described:
+        base = _Tensor(described["descriptor"], True)
+        sizes = (described["shape"], described["strides"], described["block_shape"])
+        if "layout" in described:
+            from triton.experimental.gluon.language import NVMMASharedLayout
+            from triton.experimental.gluon.nvidia import hopper
+
+            return hopper.TensorDescriptor(base, *sizes, NVMMASharedLayout(**described["layout"]))
         from triton.tools.tensor_descriptor import TensorDescriptor
 
-        base = _Tensor(described["descriptor"], True)
-        return TensorDescriptor(base, described["shape"], described["strides"], described["block_shape"])
+        return TensorDescriptor(base, *sizes)
     return described["value"]
 
 
@@ -157,7 +163,7 @@ def _answer(request: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     with _without_torch():
         compiled = kernel.warmup(grid=(1,), **arguments)
     metadata = compiled.metadata
-    answer = {name: compiled.asm[name] for name in _TEXTS} | {
+    answer = {name: compiled.asm.get(name, "") for name in _TEXTS} | {  # Gluon has no Triton IR
         "num_warps": metadata.num_warps,
         "num_stages": metadata.num_stages,
         "shared_bytes": metadata.shared,
