@@ -73,10 +73,10 @@ class VerdictStore:
         return None
 
     def put(self, task: Task, verdict: Verdict) -> None:
-        """Keep a verdict, unless its outcome may differ the next time."""
+        """Keep a verdict, unless its outcome may differ the next time, or its exercise changed during this run."""
         practice = verdict.environment.practice
         path = None if is_transient(verdict) else self._path(task, class_of(verdict), practice)
-        if path is not None:
+        if path is not None and self._version(task.exercise_id) == exercise_version(task.exercise_id):
             document = {"written_at": now(), "verdict": replace(verdict, judged="").to_dict()}
             path.parent.mkdir(parents=True, exist_ok=True)
             write_in_one_step(path, json.dumps(document))

@@ -94,6 +94,20 @@ def test_an_exercise_without_a_fingerprint_is_judged_each_time(tmp_path: Path, m
     assert store.get(TASK, KIND) is None
 
 
+def test_a_verdict_is_not_kept_if_its_exercise_changed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody edits `gates.toml` during a run: nothing tells which gates the verdict is about."""
+    (tmp_path / "nbgrader_config.py").touch()
+    monkeypatch.setenv("GRADER_COURSE", str(tmp_path))
+    store = VerdictStore(tmp_path, sandbox=True)
+    assert store.get(TASK, "simulator") is None  # the run begins
+    (tmp_path / "gates.toml").write_text(f"[{TASK.exercise_id}]\npoints = 1\n")
+    store.put(TASK, verdict_on(TASK))
+    (tmp_path / "gates.toml").unlink()
+    assert VerdictStore(tmp_path, sandbox=True).get(TASK, "simulator") is None
+
+
 def test_older_verdicts_do_not_count_for_a_forced_grading(tmp_path: Path) -> None:
     """`since` is compared with the time of writing. If the forced grading reaches no verdict, there is none."""
     store = VerdictStore(tmp_path, sandbox=True)
