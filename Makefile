@@ -25,13 +25,15 @@ comma      := ,
 empty      :=
 space      := $(empty) $(empty)
 extras      = $(if $(strip $(1)),[$(subst $(space),$(comma),$(strip $(1)))])
-# Without a GPU the CPU build of torch will do, which is smaller by gigabytes; where its index cannot be reached, PyPI's is taken.
+# Without a GPU the CPU build of torch will do, which is smaller by gigabytes. It may be older than the pin, where only a
+# folder of wheels has it. Where there is none, PyPI's build is taken.
 CPU_INDEX  := https://download.pytorch.org/whl/cpu
 REACHABLE  := import urllib.request; urllib.request.urlopen("$(CPU_INDEX)/torch/", timeout=5)
 INDEX       = $(if $(EXTRA),,$(shell $(BIN)/python -c '$(REACHABLE)' 2>/dev/null && echo --extra-index-url $(CPU_INDEX)))
-CONFIRM     = $(if $(EXTRA),true,$(BIN)/python .ci/confirm-torch -c $(CONSTRAINTS) $(INDEX))
+PINS        = $(if $(EXTRA),$(CONSTRAINTS),$(VENV)/pins.txt)
+CHOOSE      = $(if $(EXTRA),true,$(BIN)/python .ci/choose-torch $(CONSTRAINTS) $(PINS) $(INDEX))
 # Twice quiet: errors are shown, warnings are not. A user cannot act on pip's (about root, or its cache).
-INSTALL     = $(BIN)/python -m pip install --disable-pip-version-check -qq -c $(CONSTRAINTS) $(INDEX)
+INSTALL     = $(BIN)/python -m pip install --disable-pip-version-check -qq -c $(PINS) $(INDEX)
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
@@ -87,13 +89,13 @@ clean: ## Remove what was installed here and caches; your work/ stays
 
 $(VENV)/.lab: pyproject.toml constraints.txt constraints-cu12.txt | $(BIN)/pip
 	@echo "Installing the course$(if $(EXTRA), with $(EXTRA)) into $(VENV): some minutes and gigabytes, once."
-	@$(CONFIRM)
+	@$(CHOOSE)
 	@$(INSTALL) -e '.$(call extras,$(EXTRA))'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt constraints-cu12.txt | $(BIN)/pip
 	@echo "Installing the course and its tools$(if $(EXTRA), with $(EXTRA)) into $(VENV): some minutes and gigabytes, once."
-	@$(CONFIRM)
+	@$(CHOOSE)
 	@$(INSTALL) -e '.$(call extras,dev $(EXTRA))'
 	@touch $@ $(VENV)/.lab
 

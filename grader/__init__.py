@@ -7,6 +7,7 @@ simulators, so that a learner's kernels run there too. Import it before torch an
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return __all__
 
+
+# Triton 3.9 fuses multiplications with additions, as it always did, but warns in every process that this will change.
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
 if "ipykernel" in sys.modules:
     from grader.notebook.notebook_machine import simulate_in_notebook

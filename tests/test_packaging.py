@@ -166,11 +166,11 @@ def test_a_gpu_machine_needs_no_virtual_environment(target: str, module: str) ->
     assert [line.strip() for line in lines] == [f"PYTHONPATH=. python3 -m {module}"]
 
 
-@pytest.mark.parametrize(("extra", "constraints"), [("", "constraints.txt"), *CONSTRAINTS.items()])
+@pytest.mark.parametrize(("extra", "constraints"), [("", "{}/pins.txt"), *CONSTRAINTS.items()])
 def test_make_installs_what_the_machine_can_use(tmp_path: Path, extra: str, constraints: str) -> None:
     """The extra decides which packages and which pins are installed."""
     shown = _make("-n", f"{tmp_path}/.lab", f"VENV={tmp_path}", f"EXTRA={extra}").stdout
-    assert f"-c {constraints} " in shown
+    assert f"-c {constraints.format(tmp_path)} " in shown
     assert f"-e '.[{extra}]'" in shown if extra else "-e '.'" in shown
 
 
@@ -241,17 +241,35 @@ def test_the_package_says_its_licence(project: dict[str, Any]) -> None:
 )
 def test_no_gigabytes_are_fetched_unasked(tmp_path, torch, environment, goes_on, said):
     """`make lab` without a GPU stops before the CUDA build of torch, unless it is told to go on."""
-    (tmp_path / "pip.py").write_text(
-        f"print({json.dumps(json.dumps({'install': [{'metadata': {'version': torch}}]}))})"
-    )
-    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "YES")}
-    done = subprocess.run(
-        [sys.executable, ROOT / ".ci" / "confirm-torch", "-c", "constraints.txt"], stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, env={**kept, **environment, "PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
+    done = _choose_torch(tmp_path, torch, "", **environment)
     assert done.returncode == (0 if goes_on else 1)
     assert said in done.stderr
     assert bool(said) == bool(done.stderr)
+    assert (tmp_path / "pins.txt").read_text() == (ROOT / "constraints.txt").read_text()
+
+
+@pytest.mark.parametrize("pinned", ["2.13.0", ""], ids=["pip finds the CUDA build", "pip finds no build"])
+def test_a_wheel_of_the_cpu_build_is_taken_although_it_is_older(tmp_path, pinned):
+    """Its version is pinned instead, with the Triton that fits it; all other pins stay."""
+    done = _choose_torch(tmp_path, pinned, "2.11.0+cpu")
+    assert (done.returncode, done.stderr) == (0, "")
+    before, after = (path.read_text().splitlines() for path in (ROOT / "constraints.txt", tmp_path / "pins.txt"))
+    assert sorted(set(after) - set(before)) == ["torch==2.11.0", "triton==3.6.0"]
+    assert len(after) == len(before)
+
+
+def _choose_torch(folder: Path, pinned: str, in_a_folder: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the script with a pip that finds these versions: from an index, and in a folder of wheels."""
+    (folder / "pip.py").write_text(
+        f"import sys\nfound = {in_a_folder!r} if '--no-index' in sys.argv else {pinned!r}\n"
+        "assert '--no-index' not in sys.argv or sys.argv[-1].startswith('torch>=')\n"
+        "import json\nprint(json.dumps({'install': [{'metadata': {'version': found}}] if found else []}))\n"
+    )
+    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "YES")}
+    return subprocess.run(
+        [sys.executable, ROOT / ".ci/choose-torch", "constraints.txt", folder / "pins.txt"], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, cwd=ROOT, env={**kept, **environment, "PYTHONPATH": str(folder)},
+    )  # fmt: skip
 
 
 def test_what_moved_between_two_sets_of_pins_is_said(tmp_path: Path) -> None:

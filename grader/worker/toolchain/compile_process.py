@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import IO, Any
 
 _MULTIPROCESSORS = 132
@@ -26,6 +26,8 @@ _PROPERTIES = {
     "warpSize": 32,
 }
 _TEXTS = ("ttir", "ttgir", "llir", "ptx")
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LINE = re.compile(r"^[ \t]*\.loc\b.*\n", re.MULTILINE)
 
 
 class _Absent(Exception):
@@ -184,12 +186,20 @@ def _lowered(ttgir: str, capability: int) -> str:
         return str(triton.compile(str(path), target=_target(capability)).asm["ptx"])
 
 
+class _TorchTensor:
+    """No value has this type."""
+
+
 @contextlib.contextmanager
 def _without_torch() -> Iterator[None]:
-    """Keep Triton from importing torch, which takes 1 to 2 s: it only needs torch to recognise tensors."""
+    """Keep Triton from importing torch, which takes 1 to 2 s: it only needs torch to recognise tensors.
+
+    Triton 3.9 looks for `Tensor` in the module that it finds, and accepts no None in its place.
+    """
     absent = "torch" not in sys.modules
     if absent:
-        sys.modules["torch"] = None  # type: ignore[assignment]
+        sys.modules["torch"] = ModuleType("torch")
+        vars(sys.modules["torch"])["Tensor"] = _TorchTensor
     try:
         yield
     finally:
@@ -211,6 +221,19 @@ def _spare(extras: bool) -> None:
         cache.triton_key = lambda: kept
         if not extras:
             CUDABackend.make_cubin = lambda *_: b""
+        _keep_lines_of_calls(CUDABackend)
+
+
+@functools.cache
+def _keep_lines_of_calls(backend: Any) -> None:
+    """Give all of an inline assembly the line of its call. Triton 3.9 counts the lines of its text, too."""
+    make_ptx = backend.make_ptx
+    backend.make_ptx = lambda *given: _INLINE.sub(_with_first_line, make_ptx(*given))
+
+
+def _with_first_line(inline: re.Match[str]) -> str:
+    first, *others = _LINE.split(inline[0])
+    return first + "".join(_LINE.findall(inline[0])[:1]) + "".join(others)
 
 
 def _allocated(ttgir: str, request: dict[str, Any]) -> str:
