@@ -92,7 +92,7 @@ compare(prediction, (232_448 - 32 * 1024) // stage_bytes, "stages", how="compute
 # - **CUDA C++** has no words for TMA, mbarriers or WGMMA, so the kernel writes PTX instructions as text.
 #
 # There are others. **CuTe DSL** is NVIDIA's Python form of CUTLASS: its programs have the same four parts and about the
-# control of CUDA C++. It is not installed here, and we have not measured it.
+# control of CUDA C++. Its packages take over 90 MB, so it is not installed here, and we have not measured it.
 #
 # Before you read them, predict: how many lines of code does the longest have, the one in CUDA C++?
 
@@ -121,10 +121,10 @@ show_product("cuTile")
 #
 # ### Triton
 #
-# This is the persistent kernel of [Match cuBLAS](05_match_cublas.ipynb) with two changes. The inner loop says
-# `warp_specialize=True`: the compiler divides it between a producer and consumers, and adds the barriers. And the
-# kernel makes its descriptors itself: on Hopper, Triton 3.6 and 3.7 fail to compile this kernel with `warp_specialize`
-# if the descriptors come from the host.
+# This is the persistent kernel of [Match cuBLAS](05_match_cublas.ipynb) in a simpler form, and two things are new. The
+# inner loop says `warp_specialize=True`: the compiler divides it between a producer and consumers, and adds the
+# barriers. And the kernel makes its descriptors itself: on Hopper, Triton 3.6 and 3.7 fail to compile this kernel with
+# `warp_specialize` if the descriptors come from the host.
 
 # %%
 show_product("Triton")

@@ -64,7 +64,7 @@ class Listing:
         key = " ".join(f'<span style="{_style(part)}; padding:1px 8px">{part}</span>' for part in PARTS)
         lines = "".join(f'<div style="{_style(part)}">{escape(text) or " "}</div>' for text, part in self.lines)
         style = "font-family:var(--jp-code-font-family, monospace); font-size:12px; line-height:1.4; white-space:pre"
-        listing = f'<div style="{style}; max-height:40em; overflow:auto">{lines}</div>'
+        listing = f'<div style="{style}; max-height:60em; overflow:auto">{lines}</div>'
         return f"<p><b>{escape(self.language)}</b> {key}</p>{listing}"
 
 
@@ -81,7 +81,7 @@ def show_product(language: str) -> Listing:
         if mark := _MARK.match(line):
             part = mark[1]
         else:
-            lines.append((line, part))
+            lines.append((line.removesuffix("  # fmt: skip"), part if line.strip() else "rest"))
     return Listing(language, tuple(lines))
 
 
