@@ -24,7 +24,7 @@ from grader.hardware import toolkit
 BENCHES = {
     "kernels": "kernels.kernels", "loop": "loop.loop", "builds": "builds.builds", "profiles": "profiles.profiles",
     "report": "report.report", "clock": "clock.clock", "throughput": "throughput.throughput", "soak": "soak.soak",
-    "kills": "kills.kills", "flips": "flips.flips",
+    "kills": "kills.kills", "serve": "serve.serve", "flips": "flips.flips",
     "lies": "lies.lies", "stopwatches": "stopwatches.stopwatches",
     "operators": "operators.operators", "ceilings": "ceilings.ceilings", "launches": "launches.launches",
     "softmaxes": "softmaxes.softmaxes",

@@ -339,7 +339,7 @@ def serve(
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="For HTTPS: in PEM format.")] = None,
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's private key.")] = None,
     per_hour: Annotated[int, typer.Option(min=1, help="How many submissions a student may send per hour.")] = 20,
-    waiting: Annotated[int, typer.Option(min=1, help="How many of a student's submissions may wait.")] = 5,
+    waiting: Annotated[int, typer.Option(min=1, help="How many of a student's submissions may wait.")] = 10,
     watch: Annotated[float, typer.Option(min=0, help="Seconds between looks into the exchange; 0: never.")] = 10.0,
     no_sandbox: NoSandbox = False,
     practice_clock: PracticeClock = False,

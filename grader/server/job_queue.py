@@ -105,7 +105,7 @@ class Limits:
     """How many submissions a student may send per hour, and how many may wait."""
 
     per_hour: int = 20
-    waiting: int = 5
+    waiting: int = 10
 
 
 class JobQueue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import multiprocessing
 import os
 import signal
@@ -108,6 +109,8 @@ class JudgeLoop:
             ahead = [task(each.source, each.exercise) for each in self._queue.upcoming(_AHEAD)]
             judges.expect([task(job.source, job.exercise), *ahead])
             verdict = judges.verdict(task(job.source, job.exercise))
+        if not math.isfinite(verdict.points):
+            raise JudgeStopped("The judge gave no points; this is a bug in the grader.")
         self._board.enter(job.student, verdict)
         report = as_text(verdict, job.source)
         return Answer(verdict.status, verdict.points, verdict.max_points, report), not is_transient(verdict)

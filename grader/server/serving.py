@@ -22,6 +22,7 @@ from grader.errors import ClassroomError, MachineLacks
 from grader.exercises import EXERCISES, found
 from grader.server.job_queue import JobQueue, Limits
 from grader.server.judge_loop import Settings, judge_process
+from grader.server.live_board import LiveBoard
 from grader.server.tokens import course_tokens
 from grader.words import plural
 
@@ -60,6 +61,7 @@ def serve(settings: Settings, address: Address, limits: Limits, ready: Callable[
 
     Raises:
         ClassroomError: it is not a course folder, another server serves it, or the address cannot be used.
+        GraderError: the leaderboard's store cannot be used.
         MachineLacks: Starlette and uvicorn are not installed, or there is no sandbox, but `settings` ask for one.
     """
     with opened(settings, address, limits) as server, judging(settings):
@@ -84,6 +86,7 @@ def opened(settings: Settings, address: Address, limits: Limits) -> Iterator[Any
     found.use(settings.course)
     (place / _SITE).mkdir(exist_ok=True)
     with _only_one(place), contextlib.closing(JobQueue(place / _QUEUE)) as queue:
+        LiveBoard(settings.course, place / _SITE).store.close()  # so that there are pages, and a broken store is named
         app = web.application(queue, course_tokens(place), place / _SITE, limits, exercise_versions())
         yield web.server(app, address.host, address.port, address.certificate, address.key)
 

@@ -39,6 +39,7 @@ from grader.submission import from_source
 
 _BODY_S = 10.0  # within which a submission must arrive
 _CONNECTION_S = 30.0  # after which a connection without a request is closed
+_REQUEST_S = 120.0  # after which it is closed in any case
 _MOST_CONNECTIONS = 1_000
 _MOST_HEADER_BYTES = 16_384
 _WORDS = {404: "There is no such page.", 405: "This address does not take requests of this kind."}
@@ -158,10 +159,11 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 
 
 class Impatient(H11Protocol):
-    """HTTP/1.1 that closes a connection without a complete request after a time, so that nobody can hold it open."""
+    """HTTP/1.1 that closes a connection after a time, so that a slow client cannot hold it open."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._latest = self.loop.time() + _REQUEST_S
         self._end = self.loop.call_later(_CONNECTION_S, self._close_if_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -169,10 +171,12 @@ class Impatient(H11Protocol):
         super().connection_lost(exc)
 
     def _close_if_idle(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._end = self.loop.call_later(1.0, self._close_if_idle)
-        else:
+        if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+        elif self.loop.time() >= self._latest:  # the client does not read the answer
+            self.transport.abort()
+        else:
+            self._end = self.loop.call_later(1.0, self._close_if_idle)
 
 
 def server(

@@ -118,6 +118,14 @@ def test_a_verdict_of_a_busy_machine_can_be_asked_for_again(loop: Any, queue: Jo
     assert len(judge.sources) == 2
 
 
+def test_points_that_are_no_number_are_no_verdict(loop: Any, queue: JobQueue) -> None:
+    """JSON could not hold them."""
+    key = send(queue, "ann", text(float("nan")))
+    while loop.judge_next():
+        pass
+    assert done(queue, key, "ann").answer.problem == "The judge gave no points; this is a bug in the grader."
+
+
 def test_a_bug_of_the_grader_ends_one_job_only(
     loop: Any, queue: JobQueue, judge: ObedientJudge, capsys: pytest.CaptureFixture[str]
 ) -> None:

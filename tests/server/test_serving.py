@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from grader.classroom import settings
 from grader.cli import app
-from grader.errors import ClassroomError, MachineLacks
+from grader.errors import ClassroomError, GraderError, MachineLacks
 from grader.server import serving
 from grader.server.job_queue import Limits
 from grader.server.judge_loop import Settings
@@ -54,6 +54,17 @@ def test_one_server_serves_a_course(course: Path) -> None:
             pass
         assert stat.S_IMODE((course / serving.FOLDER).stat().st_mode) == 0o700
     with serving.opened(*opened):
+        pass
+
+
+def test_a_broken_store_of_the_leaderboard_is_named(course: Path) -> None:
+    """Before anybody can submit; otherwise the pages are there at once."""
+    with serving.opened(Settings(course, sandbox=False), serving.Address(port=0), Limits()):
+        assert (course / serving.FOLDER / "site" / "index.html").is_file()
+    (course / "leaderboard.sqlite").write_text("something else", encoding="utf-8")
+    with pytest.raises(GraderError, match="not a leaderboard store"), serving.opened(
+        Settings(course, sandbox=False), serving.Address(port=0), Limits()
+    ):  # fmt: skip
         pass
 
 

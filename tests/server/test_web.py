@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,27 @@ def test_a_connection_without_a_request_is_closed(
     """Also after a first, complete request: nobody can hold connections open."""
     monkeypatch.setattr(web, "_CONNECTION_S", 2.0 if data.endswith(b"\nGET") else 0.1)
     assert raw(running.port, data).startswith(b"HTTP/1.1 200" if data.endswith(b"\nGET") else b"")
+
+
+def test_an_answer_that_nobody_reads_is_given_up(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server aborts the connection, and serves the next client."""
+    monkeypatch.setattr(web, "_CONNECTION_S", 0.1)
+    monkeypatch.setattr(web, "_REQUEST_S", 0.2)
+    size = 64_000_000  # more than the buffers of the two sockets
+    with (running.site / "large.html").open("wb") as file:
+        file.truncate(size)
+    with socket.create_connection(("127.0.0.1", running.port), timeout=60) as connection:
+        connection.sendall(b"GET /large.html HTTP/1.1\r\nHost: x\r\n\r\n")
+        ended = threading.Event()
+        while not ended.wait(0.05):
+            with contextlib.suppress(BlockingIOError):
+                try:
+                    if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                        ended.set()
+                    connection.send(b"x", socket.MSG_DONTWAIT)
+                except (BrokenPipeError, ConnectionResetError):
+                    ended.set()
+    assert running.ask("GET", "/")[0] == 200
 
 
 _OUTSIDE = (
