@@ -2,12 +2,13 @@
 # runs: anywhere
 
 import math
+from functools import cache
 
 import cupy as cp
 import numpy as np
 
-WIDTH = 8  # grid points that a sample is spread onto, each by a thread of its own
-BETA = 2.30 * WIDTH  # of the Kaiser-Bessel kernel, for a grid of twice as many points as frequencies
+WIDTH = 9  # grid points that a sample is spread onto, each by a thread of its own
+FEW = 1 << 18  # frequencies: with more, the transform takes most of the time, and the grid has fewer points for each
 TOGETHER = 32  # samples per block; the samples are sorted, so most of them meet at few grid points
 
 source = r"""
@@ -23,7 +24,8 @@ __device__ float bessel(float x) {  // I0, by its series
 
 // The two grids: y exp(-iwt), and exp(-2iwt).
 extern "C" __global__ void spread(const int samples, const int count, const int size, const float beta,
-                                  const float* t, const float* y, const float* freqs, float* grid) {
+                                  const float at_place, const float* t, const float* y, const float* freqs,
+                                  float* grid) {
     __shared__ float held[2 * CELLS];
     __shared__ long long first;
     const int which = blockIdx.y, j = (blockIdx.x * blockDim.x + threadIdx.x) / WIDTH, k = threadIdx.x % WIDTH;
@@ -39,7 +41,7 @@ extern "C" __global__ void spread(const int samples, const int count, const int 
         double s, c;
         sincos(-times * middle * at, &s, &c);
         const float u = (low + k - place) / (WIDTH / 2.0), inside = 1.0f - u * u;
-        const float spreads = inside > 0 ? bessel(beta * sqrtf(inside)) * AT_PLACE : 0.0f;
+        const float spreads = inside > 0 ? bessel(beta * sqrtf(inside)) * at_place : 0.0f;
         const long long cell = low + k - first;
         const bool near = cell >= 0 && cell < CELLS;
         float* sum = near ? held + 2 * cell : grid + 2 * (begin + ((low + k) % size + size) % size);
@@ -52,34 +54,41 @@ extern "C" __global__ void spread(const int samples, const int count, const int 
 }
 
 extern "C" __global__ void combine(const int samples, const int count, const int size, const float beta,
-                                   const float2* sums, float* out) {
+                                   const float scale, const float2* sums, float* out) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
     const int mode = i - count / 2, place = mode < 0 ? mode + size : mode;
     const float angle = 3.141592653589793f * WIDTH * mode / size, root = sqrtf(beta * beta - angle * angle);
     const float2 a = sums[place], b = sums[size + place];
-    const float inverse = SCALE * root / (expf(root - beta) - expf(-root - beta));
+    const float inverse = scale * root / (expf(root - beta) - expf(-root - beta));
     const float xc = a.x * inverse, xs = -a.y * inverse, c2 = b.x * inverse, s2 = -b.y * inverse;
     const float cc = 0.5f * (samples + c2), ss = 0.5f * (samples - c2), cs = 0.5f * s2;
-    float s, c;
-    sincosf(0.5f * atan2f(2 * cs, cc - ss), &s, &c);
-    const float both = 2 * c * s * cs, p = c * xc + s * xs, q = c * xs - s * xc;
-    out[i] = 0.5f * (p * p / (c * c * cc + both + s * s * ss) + q * q / (c * c * ss - both + s * s * cc));
+    out[i] = 0.5f * (ss * xc * xc + cc * xs * xs - 2 * cs * xc * xs) / (cc * ss - cs * cs);
 }
 """
-# The transform of the Kaiser-Bessel kernel is WIDTH sinh(root) / (root I0(beta)); exp(beta) is left out of both.
-SCALE = 2 * np.i0(BETA).item() * math.exp(-BETA) / WIDTH
-AT_PLACE = 1 / np.i0(BETA).item()
-options = f"-DWIDTH={WIDTH}", f"-DSCALE={SCALE!r}f", f"-DAT_PLACE={AT_PLACE!r}f"
-module = cp.RawModule(code=source, options=options)
+module = cp.RawModule(code=source, options=(f"-DWIDTH={WIDTH}",))
 spread, combine = module.get_function("spread"), module.get_function("combine")
+
+
+@cache
+def plan(count):
+    """The grid's size, a number whose transform is fast, the shape of the Kaiser-Bessel kernel, and its two scales.
+
+    The transform of the kernel is WIDTH sinh(root) / (root I0(beta)); exp(beta) is left out of both.
+    """
+    least = (1.25 if count < FEW else 1.125) * count
+    size = max(64, min(odd << k for odd in (1, 3, 5, 9, 15) for k in range(28) if odd << k >= least))
+    beta = 0.98 * math.pi * (1 - count / (2 * size)) * WIDTH
+    at_peak = np.i0(beta).item()
+    return size, beta, 1 / at_peak, 2 * at_peak * math.exp(-beta) / WIDTH
 
 
 def ls_open(t, y, freqs, out):
     samples, count = t.size, freqs.size
-    size = max(64, 1 << (2 * count - 1).bit_length())
+    size, beta, at_place, scale = plan(count)
     grid = cp.zeros((2, size), dtype=cp.complex64)
-    numbers = np.int32(samples), np.int32(count), np.int32(size), np.float32(BETA)
-    spread(((samples + TOGETHER - 1) // TOGETHER, 2), (TOGETHER * WIDTH,), (*numbers, t, y, freqs, grid))
+    numbers = np.int32(samples), np.int32(count), np.int32(size), np.float32(beta)
+    blocks = (samples + TOGETHER - 1) // TOGETHER, 2
+    spread(blocks, (TOGETHER * WIDTH,), (*numbers, np.float32(at_place), t, y, freqs, grid))
     sums = cp.fft.fft(grid, axis=1)
-    combine(((count + 255) // 256,), (256,), (*numbers, sums, out))
+    combine(((count + 255) // 256,), (256,), (*numbers, np.float32(scale), sums, out))

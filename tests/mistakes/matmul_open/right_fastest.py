@@ -1,4 +1,4 @@
-# right: the tile whose waves take the least time, among them one of 192 columns, which are two blocks of 128 and 64
+# right: the tile whose waves take the least time; one has 192 columns, in two blocks of 128 and 64
 # runs: anywhere
 from functools import cache
 
@@ -9,8 +9,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 SHAPES = (  # rows and columns of a tile, the time per element relative to the first, and what the compiler needs
     (128, 256, 1.0, {"BLOCK_K": 64, "GROUP": 16, "num_warps": 8, "num_stages": 4}),
-    (128, 192, 1.03, {"BLOCK_K": 64, "GROUP": 8, "num_warps": 8, "num_stages": 4}),
-    (64, 128, 1.15, {"BLOCK_K": 64, "GROUP": 8, "num_warps": 4, "num_stages": 6}),
+    (128, 192, 1.2, {"BLOCK_K": 64, "GROUP": 4, "num_warps": 8, "num_stages": 4}),
+    (64, 128, 1.85, {"BLOCK_K": 64, "GROUP": 4, "num_warps": 4, "num_stages": 6}),
 )
 
 
@@ -31,7 +31,33 @@ def store_halves(out, row, column, accumulator, BLOCK_M: tl.constexpr, BLOCK_N: 
 
 
 @triton.jit
-def whole_kernel(
+def tile_kernel(
+    a, b, out, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr
+):
+    row, column = place(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP)
+    accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, K, BLOCK_K):
+        accumulator = tl.dot(a.load([row, k]), b.load([k, column]), accumulator)
+    store_halves(out, row, column, accumulator, BLOCK_M, BLOCK_N)
+
+
+@triton.jit
+def wide_tile_kernel(
+    a, b, narrow, out, M, N, K, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr
+):  # fmt: skip
+    row, column = place(tl.program_id(0), M, N, BLOCK_M, 192, GROUP)
+    first = tl.zeros((BLOCK_M, 128), dtype=tl.float32)
+    rest = tl.zeros((BLOCK_M, 64), dtype=tl.float32)
+    for k in range(0, K, BLOCK_K):
+        left = a.load([row, k])
+        first = tl.dot(left, b.load([k, column]), first)
+        rest = tl.dot(left, narrow.load([k, column + 128]), rest)
+    store_halves(out, row, column, first, BLOCK_M, 128)
+    out.store([row, column + 128], rest.to(tl.float16))
+
+
+@triton.jit
+def persistent_kernel(
     a, b, out, M, N, K, PROGRAMS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
@@ -47,28 +73,6 @@ def whole_kernel(
         stored += PROGRAMS
         row, column = place(stored, M, N, BLOCK_M, BLOCK_N, GROUP)
         store_halves(out, row, column, accumulator, BLOCK_M, BLOCK_N)
-
-
-@triton.jit
-def split_kernel(
-    a, b, narrow, out, M, N, K, PROGRAMS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP: tl.constexpr,
-):  # fmt: skip
-    tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, 192)
-    steps = tl.cdiv(K, BLOCK_K)
-    stored = tl.program_id(0) - PROGRAMS
-    for tile in tl.range(tl.program_id(0), tiles, PROGRAMS, flatten=True):
-        row, column = place(tile, M, N, BLOCK_M, 192, GROUP)
-        wide = tl.zeros((BLOCK_M, 128), dtype=tl.float32)
-        rest = tl.zeros((BLOCK_M, 64), dtype=tl.float32)
-        for step in range(steps):
-            left = a.load([row, step * BLOCK_K])
-            wide = tl.dot(left, b.load([step * BLOCK_K, column]), wide)
-            rest = tl.dot(left, narrow.load([step * BLOCK_K, column + 128]), rest)
-        stored += PROGRAMS
-        row, column = place(stored, M, N, BLOCK_M, 192, GROUP)
-        store_halves(out, row, column, wide, BLOCK_M, 128)
-        out.store([row, column + 128], rest.to(tl.float16))
 
 
 @triton.jit
@@ -125,14 +129,18 @@ def matmul_open(a, b, out):
         m, n, _, options = best_shape(M, N, sms)
         k = options["BLOCK_K"]
         tiles = triton.cdiv(M, m) * triton.cdiv(N, n)
-        programs = triton.cdiv(tiles, triton.cdiv(tiles, sms))
         left = described(a, m, k)
         if n == 192:
             right, narrow, to = described(b, k, 128), described(b, k, 64), described(out, m, 64)
-            split_kernel[(programs,)](left, right, narrow, to, M, N, K, PROGRAMS=programs, BLOCK_M=m, **options)
+            wide_tile_kernel[(tiles,)](left, right, narrow, to, M, N, K, BLOCK_M=m, **options)
+            return
+        right, to = described(b, k, n), described(out, m, n // 2)
+        if tiles <= sms:
+            tile_kernel[(tiles,)](left, right, to, M, N, K, BLOCK_M=m, BLOCK_N=n, **options)
         else:
-            right, to = described(b, k, n), described(out, m, n // 2)
-            whole_kernel[(programs,)](left, right, to, M, N, K, PROGRAMS=programs, BLOCK_M=m, BLOCK_N=n, **options)
+            programs = triton.cdiv(tiles, triton.cdiv(tiles, sms))
+            grid = (programs,)
+            persistent_kernel[grid](left, right, to, M, N, K, PROGRAMS=programs, BLOCK_M=m, BLOCK_N=n, **options)
     else:
         tiles = triton.cdiv(M, 128) * triton.cdiv(N, 128)
         strides = (*a.stride(), *b.stride(), *out.stride())

@@ -8,6 +8,7 @@ from torch.utils.cpp_extension import load_inline
 cuda_source = r"""
 #define TILE 64
 #define THREADS 256
+#define MANY 2048  // tiles
 #define QUADS (TILE * TILE / 4 / THREADS)  // per thread
 
 __global__ void whole_tiles(const float* __restrict__ x, float* __restrict__ out, int height, int width) {
@@ -35,24 +36,33 @@ __global__ void whole_tiles(const float* __restrict__ x, float* __restrict__ out
     }
 }
 
+// For few tiles, and for other heights and widths: an element at a time, and blocks that follow the rows of x.
 __global__ void any_size(const float* __restrict__ x, float* __restrict__ out, int height, int width) {
-    __shared__ float tile[32][33];
-    int first_row = blockIdx.y * 32, first_column = blockIdx.x * 32;
-    for (int k = threadIdx.y; k < 32; k += 8)
-        if (first_row + k < height && first_column + threadIdx.x < width)
-            tile[k][threadIdx.x] = x[(first_row + k) * width + first_column + threadIdx.x];
+    __shared__ float tile[TILE][TILE + 1];
+    int first_row = blockIdx.y * TILE, first_column = blockIdx.x * TILE;
+    float held[4 * QUADS];
+    #pragma unroll
+    for (int k = 0; k < 4 * QUADS; k++) {
+        int row = first_row + threadIdx.y + 8 * (k / 2), column = first_column + threadIdx.x + 32 * (k % 2);
+        if (row < height && column < width) held[k] = x[row * width + column];
+    }
+    #pragma unroll
+    for (int k = 0; k < 4 * QUADS; k++) tile[threadIdx.y + 8 * (k / 2)][threadIdx.x + 32 * (k % 2)] = held[k];
     __syncthreads();
-    for (int k = threadIdx.y; k < 32; k += 8)
-        if (first_column + k < width && first_row + threadIdx.x < height)
-            out[(first_column + k) * height + first_row + threadIdx.x] = tile[threadIdx.x][k];
+    #pragma unroll
+    for (int k = 0; k < 4 * QUADS; k++) {
+        int i = threadIdx.y + 8 * (k / 2), j = threadIdx.x + 32 * (k % 2);
+        int row = first_column + i, column = first_row + j;
+        if (row < width && column < height) out[row * height + column] = tile[j][i];
+    }
 }
 
 extern "C" const char* transpose(const float* x, float* out, int height, int width) {
-    if (height % TILE == 0 && width % TILE == 0) {
-        int tiles = (height / TILE) * (width / TILE);
+    int tiles = (height / TILE) * (width / TILE);
+    if (height % TILE == 0 && width % TILE == 0 && tiles >= MANY) {
         whole_tiles<<<tiles, THREADS>>>(x, out, height, width);
     } else {
-        dim3 block(32, 8), grid((width + 31) / 32, (height + 31) / 32);
+        dim3 block(32, 8), grid((width + TILE - 1) / TILE, (height + TILE - 1) / TILE);
         any_size<<<grid, block>>>(x, out, height, width);
     }
     cudaError_t error = cudaGetLastError();
