@@ -44,10 +44,14 @@ FOLDER = RESULTS / "disagreements"
 _LIMIT_S = 3000.0
 _MEASURED = ("time_gpu", "audit", "predict_ms")  # they compare with times: other work on the GPU changes the answer
 _NO_VERDICT = "no verdict"
-_OF_NEIGHBOURS = ("limit", "timeout")  # failures that other gradings may have caused
+_OF_NEIGHBOURS = ("limit", "timeout")  # kinds of failures that other gradings may have caused
 _FOLDERS = re.compile(r"/[^\s'\"]*/site-packages/")
 _VERDICTS = {"passed": "right", "failed": "wrong", "unusable": "wrong", "not_judged": "not judged"}
 _OF_TIME = "Without a GPU the compiled code decides; on one, the time does, with the gate's points."
+_OFTEN_ZERO = "New memory of a GPU often holds zeros; the simulator fills it with NaN."
+_OF_WAITS = (
+    "Without a GPU the calls that ask it for a value are counted; on one, the time decides, with the gate's points."
+)
 _TOO_SLOW = "On a GPU, one thread takes longer for all frequencies than the time limit."
 _LADDER = (
     "ls_cupy_fastmath/no_fast_math", "ls_cupy_typed/doubles_inside_the_loop", "ls_numba_cached/compiled_in_each_call",
@@ -59,13 +63,24 @@ _LADDER = (
 REASONS = {
     **{f"mistakes/{name}": _OF_TIME for name in _LADDER},
     "mistakes/leaky_relu_op/default_stream": "The simulator has one stream and no CUDA graphs.",
-    "mistakes/ls_numba_baseline/y_dot_unwritten": "New memory of a GPU often holds zeros; the simulator fills it "
-    "with NaN.",
+    "mistakes/ls_numba_baseline/y_dot_unwritten": _OFTEN_ZERO,
+    "mistakes/ls_cupy_baseline/uninitialised_y_dot": _OFTEN_ZERO,
+    "mistakes/ls_open/tile_read_to_its_end": "A GPU's shared memory holds what was there before; the simulator fills "
+    "it with NaN, which shows in every power.",
     "mistakes/ls_open/one_thread_recurs_down": _TOO_SLOW,
     "mistakes/ls_open/one_thread_recurs_over_all": _TOO_SLOW,
     "mistakes/mean_triton/no_other": "A masked load without `other` may return anything; a GPU often returns 0.",
-    "mistakes/unblock/one_wait_left": "Without a GPU the calls that ask it for a value are counted; on one, the time "
-    "decides, with the gate's points.",
+    "mistakes/mean_triton/one_element_at_a_time": "The simulator is too slow for it. On a GPU the loop ends in time, "
+    "and one float32 sum of all elements has lost digits.",
+    "mistakes/mean_triton/tickets_not_set_back": "On a GPU each case has several launches, and the second already "
+    "fails; without one, the first is right.",
+    "mistakes/softmax/over_columns": "The simulator is too slow for it where other work shares the processor.",
+    "mistakes/unblock/one_wait_left": _OF_WAITS,
+    "mistakes/unblock/still_blocking": _OF_WAITS,
+    "mistakes/vector_add/nobody_waits_for_its_stream": "A race: untimed, the other stream's work is done when it is "
+    "looked at.",
+    "mistakes/vector_add/threads_in_the_grid": "It is slow, not wrong: too slow for the simulator, and on a GPU the "
+    "time decides.",
 }
 
 
@@ -139,13 +154,12 @@ def grade_all(
 ) -> None:
     """Grade the files in `at_once` threads with a judge each. Each verdict is written at once.
 
-    Files that measure times on a GPU follow, one at a time, and so do those that ran out of memory or time without the
-    words that name the bug. When the limit is over, the gradings that still run are ended.
+    A verdict that other gradings may have caused is not written. These files follow, one at a time. When the limit is
+    over, the gradings that still run are ended.
     """
     lines.parent.mkdir(parents=True, exist_ok=True)
-    alone = [each for each in todo if device == "cuda" and each.exercise in _MEASURED]
-    crowded = _grade_group([each for each in todo if each not in alone], device, at_once, lines, limit, judge)
-    _grade_group(crowded + alone, device, 1, lines, limit, judge)
+    crowded = _grade_group(todo, device, at_once, lines, limit, judge)
+    _grade_group(crowded, device, 1, lines, limit, judge)
 
 
 def _grade_group(
@@ -185,7 +199,11 @@ def _grade_group(
 
 
 def _graded(judge: Judge, text: Text, device: str) -> tuple[Graded, bool]:
-    """Return the row, and whether the file ran out of memory or time although nothing says that it should."""
+    """Return the row, and whether other gradings at that time may have caused its verdict.
+
+    They may if the file ran out of memory or time, or compares its answer with times. A verdict that is the expected
+    one, with the words that name the bug, is beyond doubt.
+    """
     begun = time.monotonic()
     gpu, notes, named, kind = "", tuple[str, ...](), None, ""
     try:
@@ -204,7 +222,9 @@ def _graded(judge: Judge, text: Text, device: str) -> tuple[Graded, bool]:
         text.name, text.exercise, text.expected, outcome, _FOLDERS.sub("", " ".join(sentence.split())), named, notes,
         round(time.monotonic() - begun, 1), text.sha256, gpu, commit(),
     )  # fmt: skip
-    return row, kind in _OF_NEIGHBOURS and not named
+    measures = device == "cuda" and text.exercise in _MEASURED
+    as_expected = outcome == text.expected and named is not False
+    return row, (kind in _OF_NEIGHBOURS or measures) and not as_expected
 
 
 def _of_today(rows: Iterable[dict[str, object]], chosen: Sequence[Text]) -> dict[str, dict[str, object]]:
@@ -239,7 +259,8 @@ def table(
         "| File | It is | Without a GPU | With a GPU | GPU | Reason |", "| --- | --- | --- | --- | --- | --- |",
     ]  # fmt: skip
     for each, gpu, ours, theirs in differing:
-        cells = (each.name.removesuffix(".py"), each.expected, _cell(ours), _cell(theirs), gpu, _reason(each))
+        lacks = "" if ours["verdict"] != "not judged" else "The simulator lacks it, and says so."
+        cells = (each.name.removesuffix(".py"), each.expected, _cell(ours), _cell(theirs), gpu, lacks or _reason(each))
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     unnamed = {
         f"- `{each.name.removesuffix('.py')}` {where}: {row['said'] or 'right'} {_reason(each)}".rstrip(): None

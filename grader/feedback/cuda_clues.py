@@ -29,6 +29,17 @@ _ASSIGNED = (
     "The host assigns to `{0}`, but a `__device__` or `__constant__` variable exists twice: the kernel reads the GPU's "
     "copy, which stays 0. Copy with `cudaMemcpyToSymbol`."
 )
+_ADDRESS = "A launch passes the address of `{}`. A kernel cannot use the host's variables by their address."
+_COPIED = "Pass numbers by value. Copy an array to memory from `cudaMalloc` with `cudaMemcpy`."
+_LARGEST_INDEX = (
+    "A kernel accessed memory outside its arrays, in shared memory or in global memory, or wrote to an input.",
+    "Compare the size of each `__shared__` array with its largest index, and check every index of other arrays with an "
+    "`if`.",
+)
+_NO_VALUE = (
+    "The kernel adds to `{}` before it has a value: it begins with whatever was in memory. Set it to 0 where it is "
+    "declared."
+)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _VOLATILE = re.compile(r"\bvolatile\b(?!\s*\()")  # no `asm volatile(`
 _IN_WARP = re.compile(r"\bif\s*\([^(){};]*<\s*(?:32|warpSize)\s*\)\s*\{(?P<body>(?:[^{}]|\{[^{}]*\})*)\}")
@@ -37,6 +48,7 @@ _WAITS = re.compile(r"__sync\w+|\w*[Bb]arrier\w*|\bbar\.|cooperative_groups|\bcg
 _TWO_BUFFERS = re.compile(r"\^|%|!\s*\w|&\s*1\b|1\s*-\s*\w")  # a loop that fills one while it reads the other
 _SHARED = re.compile(r"__shared__[^;]*;")
 _SUBSCRIPTS = r"((?:\s*\[(?:[^\[\]]|\[[^\[\]]*\])*\])+)"
+_MEMBER = r"(?:\s*\.\s*\w+)?(?:\s*\[[^\[\]]*\])*"
 _LOOP = re.compile(r"\b(?:for|while)\s*\(")
 _OF_THE_GPU = re.compile(r"(?:__constant__|__device__)\s+[\w:<>$ ]*?\b(\w+)\s*(?:\[[^\]]*\])*\s*(?:=[^;{]*)?;")
 _HOST_ARRAY = re.compile(r"\b(?:\w+_t|unsigned|int|long|short|char|float|double)\s+(\w+)\s*\[[^\]]*\]\s*[={;]")
@@ -62,13 +74,24 @@ def wrong_result(source: str) -> str:
         return IN_STEP
     functions = list(_functions(code))
     kernels = [each for each in functions if each.of_the_gpu]
-    found = (_missing_barrier(code, kernels), _assigned_by_the_host(code, functions), _missing_atomic(code, kernels))
+    found = (
+        _missing_barrier(code, kernels), _assigned_by_the_host(code, functions), _missing_atomic(code, kernels),
+        _missing_start(code, kernels),
+    )  # fmt: skip
     return next(filter(None, found), "")
 
 
-def host_address(source: str) -> str:
+def stray_access(source: str) -> tuple[str, str] | None:
+    """Why a kernel uses memory that is not its own and what to do about it, if CUDA C++ `source` tells."""
+    code = _COMMENT.sub("", source)
+    if name := _host_address(code):
+        return _ADDRESS.format(name), _COPIED
+    return _LARGEST_INDEX if _SHARED.search(code) else None
+
+
+def _host_address(code: str) -> str:
     """The name of an array or variable of the host whose address a launch passes to a kernel, or ""."""
-    for each in _functions(_COMMENT.sub("", source)):
+    for each in _functions(code):
         arrays = set() if each.of_the_gpu else set(_HOST_ARRAY.findall(each.body))
         for launch in _LAUNCH.finditer(each.body):
             for argument in launch["arguments"].split(","):
@@ -94,8 +117,10 @@ def _missing_barrier(code: str, kernels: list[_Function]) -> str:
         body = _SHARED.sub("", kernel.body)
         if not _WAITS.search(code) and (name := _exchanged(body, arrays)):
             return _NO_BARRIER.format(name)
-        for loop in _loops(body):
+        for head, loop in _loops(body):
             waits = _WAITS.findall(loop)
+            if not waits and (name := _folded(head, loop, arrays)):
+                return _NO_BARRIER.format(name)
             if waits == ["__syncthreads"] and not _TWO_BUFFERS.search(loop) and (name := _exchanged(loop, arrays)):
                 return _ONE_BARRIER.format(name)
     return ""
@@ -113,6 +138,35 @@ def _exchanged(body: str, arrays: list[str]) -> str:
                 filled.add(where)
         if filled and read - filled:
             return name
+    return ""
+
+
+def _folded(head: str, loop: str, arrays: list[str]) -> str:
+    """The first of the arrays to which each step of a loop adds what another thread added to it in the last step."""
+    counters = re.findall(r"(\w+)\s*(?:[-+*/]|>>|<<)=|(\w+)\s*(?:\+\+|--)|(?:\+\+|--)\s*(\w+)", head)
+    steps = {name for each in counters for name in each if name}
+    for name in arrays:
+        for added in re.finditer(rf"\b{name}{_SUBSCRIPTS}\s*\+=[^;]*\b{name}{_SUBSCRIPTS}", loop):
+            words, others = (set(re.findall(r"\w+", each)) for each in added.groups())
+            if steps and not steps & words and steps & others:
+                return name
+    return ""
+
+
+def _missing_start(code: str, kernels: list[_Function]) -> str:
+    """A local array or struct that is added to and never set."""
+    for kernel in kernels:
+        for kind, name in re.findall(r"(?<![\w,(])(\w+)\s+(\w+)\s*(?:\[[^\]]*\])*\s*;", _SHARED.sub("", kernel.body)):
+            if kind in ("return", "extern", "typename", "struct", "goto"):
+                continue
+            struct = re.search(rf"\bstruct\s+{kind}\s*\{{(?P<body>[^}}]*)\}}", code)
+            alias = re.search(rf"\b{kind}\s*&\s*(\w+)", code) if struct else None
+            uses = [(name, kernel.body)] + ([(alias[1], code)] if alias else [])
+            adds = any(re.search(rf"\b{each}{_MEMBER}\s*\+=", text) for each, text in uses)
+            sets = any(re.search(rf"\b{each}{_MEMBER}?\s*(?:=(?!=)|\{{)", text) for each, text in uses)
+            passed = not alias and re.search(rf"[(,]\s*&?\s*{name}\s*[,)]", kernel.body)
+            if adds and not sets and not passed and not (struct and "=" in struct["body"]):
+                return _NO_VALUE.format(name)
     return ""
 
 
@@ -148,13 +202,14 @@ def _functions(code: str) -> Iterator[_Function]:
         begin = end + 1
 
 
-def _loops(body: str) -> Iterator[str]:
-    """The bodies in braces of all loops, outer ones first."""
+def _loops(body: str) -> Iterator[tuple[str, str]]:
+    """The heads and the bodies of all loops, outer ones first. A body without braces is one statement."""
     for found in _LOOP.finditer(body):
         behind = _closing(body, found.end() - 1, "()") + 1
-        if opens := re.match(r"\s*\{", body[behind:]):
-            start = behind + opens.end() - 1
-            yield body[start + 1 : _closing(body, start)]
+        opens = re.match(r"\s*\{", body[behind:])
+        start = behind + opens.end() - 1 if opens else behind
+        end = _closing(body, start) if opens else body.find(";", start)
+        yield body[found.end() : behind - 1], body[start:end]
 
 
 def _closing(code: str, opens: int, pair: str = "{}") -> int:

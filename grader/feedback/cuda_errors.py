@@ -266,7 +266,13 @@ CUDA: tuple[Meaning, ...] = (
         "Remove `-arch` and `TORCH_CUDA_ARCH_LIST`. If that does not help, `grader doctor` compares the versions.",
     ),
     Meaning(
-        r"illegal memory access|misaligned address|unspecified launch failure",
+        r"misaligned address",
+        _ALIGNED,
+        "Cast a pointer to a wider type only where its address is a multiple of 4, 8 or 16, as the type needs.",
+        title="It accessed memory at a misaligned address",
+    ),
+    Meaning(
+        r"illegal memory access|unspecified launch failure",
         "A kernel accessed memory outside its buffers, or wrote to an input, and the GPU stopped it.",
         "Check every index against the bounds before you use it.",
     ),

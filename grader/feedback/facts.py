@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from grader.exercise import Case, Exercise
-from grader.feedback.cuda_clues import host_address, wrong_result
+from grader.feedback import cuda_clues, triton_clues
 from grader.feedback.places import SMALLEST_BLOCK, Place, locate
 from grader.submission.solution_cell import parsed
 from grader.verdict import Mismatch
@@ -22,8 +22,8 @@ class Clues:
     one_by_one: bool = False  # a Triton kernel loads single elements in a loop
     threads_in_grid: bool = False  # a Triton grid has two numbers, but the kernels use only the first axis
     whole_array: bool = False  # a Triton kernel's block is as long as the whole array
-    cuda_bug: str = ""  # a sentence about a bug that the text of CUDA C++ shows
-    host_variable: str = ""  # whose address a launch passes to a kernel
+    bug: str = ""  # a sentence about a bug that makes a result wrong
+    stray: tuple[str, str] | None = None  # why a kernel uses memory that is not its own, and what to do about it
 
 
 def clues_in(source: str, entry: str) -> Clues:
@@ -41,8 +41,8 @@ def clues_in(source: str, entry: str) -> Clues:
             one_by_one=any(map(_one_by_one, kernels)),
             threads_in_grid=bool(kernels) and _two_in_grid(tree) and not any(map(_uses_other_axes, kernels)),
             whole_array=bool(kernels) and _whole_array(tree),
-            cuda_bug=next(filter(None, map(wrong_result, strings)), ""),
-            host_variable=next(filter(None, map(host_address, strings)), ""),
+            bug=next(filter(None, map(cuda_clues.wrong_result, strings)), "") or triton_clues.wrong_result(tree),
+            stray=next(filter(None, map(cuda_clues.stray_access, strings)), None) or triton_clues.stray_access(tree),
         )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Clues()
@@ -164,10 +164,10 @@ class Facts:
         return self.exercise is not None and self.exercise.backend == "cuda"
 
     @property
-    def cuda_bug(self) -> str:
-        """A sentence about a bug in the text of the kernel, or ""."""
-        written = self.exercise is not None and self.exercise.backend in ("cuda", "cupy")
-        return self.clues.cuda_bug if written else ""
+    def guessed(self) -> bool:
+        """Whether the suspected bug is guessed from the values: it is one of the exercise's."""
+        suspects = self.exercise.suspects if self.exercise else ()
+        return any(self.mismatch.suspect == each.sentence for each in suspects)
 
     @property
     def threads(self) -> bool:

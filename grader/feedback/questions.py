@@ -26,7 +26,7 @@ class _Rule:
 
 def names_a_cause(facts: Facts) -> bool:
     """Whether the sentences about a mismatch name a likely cause, rather than a place to look for one."""
-    if facts.mismatch.suspect or facts.mismatch.outside or facts.cuda_bug:
+    if facts.mismatch.suspect or facts.mismatch.outside or facts.clues.bug:
         return True
     rule = next((rule for rule in WRONG if rule.holds(facts)), None) if facts.kernel else None
     return rule is not None and not rule.vague

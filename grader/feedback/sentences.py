@@ -132,8 +132,8 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
     backend = exercise.backend if exercise else ""
     meaning, advice = kind.meaning, kind.advice.format(_BOUNDS.get(backend, ""))
     slow: tuple[str, str] | None = None
+    stray: tuple[str, str] | None = None
     clues = clues_in(source, exercise.entry if exercise else "")
-    stray = _why_stray(failure, clues, backend)
     if failure.kind == "timeout":
         slow = _why_slow(clues)
         meaning, advice = slow or _TIMEOUTS.get(backend, (meaning, advice))
@@ -143,7 +143,10 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
         meaning, advice = "", "A submission must return to its caller: remove `exit`, `os._exit` and similar calls."
     if failure.kind in ("compile", "exception", "illegal_access", "fails_on_gpu"):
         line = _line(source, failure.line)
-        known = explain(failure.message, line, source) or explain(failure.detail[-2000:], line, source)
+        known = explain(failure.message, line, source)
+        if known is None and failure.kind == "illegal_access" and "misaligned" not in failure.detail:
+            stray = clues.stray  # a GPU only says that memory was accessed, so the cell's text says more
+        known = known or explain(failure.detail[-2000:], line, source)
         if known is not None:
             meaning, advice = known.says, known.do
     if stray is not None:
@@ -162,19 +165,6 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
         or bool(failure.advice)
         or failure.kind == "not_simulated",
     )
-
-
-def _why_stray(failure: Failure, clues: Clues, backend: str) -> tuple[str, str] | None:
-    """Why a kernel used memory that is not its own and what to do about it, if its source tells."""
-    if backend not in ("cuda", "cupy") or failure.kind not in ("illegal_access", "crash"):
-        return None
-    if clues.host_variable:
-        return (
-            f"A launch passes the address of `{clues.host_variable}`. A kernel cannot use the host's variables by "
-            "their address.",
-            "Pass numbers by value. Copy an array to memory from `cudaMalloc` with `cudaMemcpy`.",
-        )
-    return None
 
 
 def _why_slow(clues: Clues) -> tuple[str, str] | None:
@@ -241,7 +231,8 @@ def sentences(mismatch: Mismatch, case: Case | None = None, exercise: Exercise |
 def sentences_from(facts: Facts) -> tuple[str, ...]:
     """The same sentences from all facts, including the submission's source and its other wrong cases."""
     mismatch = facts.mismatch
-    cause = (facts.cuda_bug if mismatch.wrong else "") or mismatch.suspect
+    seen = "" if facts.guessed else mismatch.suspect  # by the simulator, with line and threads
+    cause = seen or (facts.clues.bug if mismatch.wrong else "") or mismatch.suspect
     found = [cause] if cause else []
     if mismatch.wrong:
         found.append(_differ(facts))

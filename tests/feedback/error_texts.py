@@ -603,6 +603,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "CUDADriverError: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: too many resources requested for launch",
         "`__launch_bounds__`",
     ),
+    ("CUDA error: misaligned address", "only at a multiple of that many bytes"),  # from CUDA's documentation
     # The next three are from an H200, with CuPy 14.2 and Triton 3.6.
     ("TypeError: Argument 'grid' has incorrect type (expected tuple, got int)", "Grid and block must be tuples"),
     ("TypeError: Argument 'options' has incorrect type (expected tuple, got str)", "must be a tuple of strings"),

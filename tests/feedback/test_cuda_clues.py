@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from grader.exercises import find
-from grader.feedback.cuda_clues import host_address, wrong_result
+from grader.feedback.cuda_clues import stray_access, wrong_result
 from grader.feedback.facts import Clues, Facts, clues_in
 from grader.feedback.sentences import explained, sentences_from
 from grader.verdict import Failure, Mismatch
@@ -64,7 +64,24 @@ def test_a_loop_over_tiles_needs_two_barriers(filled: str, read: str, named: boo
 def test_shared_memory_without_any_barrier_is_named() -> None:
     """A comment is no barrier. Additions in place, as in a tree, need one barrier per step."""
     assert "`part`" in wrong_result(TREE.replace("BARRIER", ""))
+    assert "`part`" in wrong_result(TREE.replace("BARRIER", BARRIER, 1).replace("BARRIER", ""))
     assert wrong_result(TREE.replace("BARRIER", BARRIER)) == ""
+    scan = TREE.replace("part[threadIdx.x] += part[threadIdx.x + half]", "part[half] += part[half - 1]")
+    assert wrong_result(scan.replace("BARRIER", BARRIER, 1).replace("BARRIER", "")) == ""
+
+
+@pytest.mark.parametrize(
+    ("declared", "named"),
+    [("float sums[4];", True), ("float sums[4] = {};", False), ("float sums[4]; sums[0] = 0.0f;", False),
+     ("float sums[4]; clear(sums);", False), ("Sums sums;", False)],
+)  # fmt: skip
+def test_a_local_array_needs_a_value_before_it_is_added_to(declared: str, named: bool) -> None:
+    """An array that another function may set is not named."""
+    code = (
+        f"__global__ void k(const float* x, float* out) {{ {declared} sums[1] += x[0]; out[threadIdx.x] = sums[1]; }}"
+    )
+    struct = "struct Sums { float at[4] = {}; float& operator[](int i) { return at[i]; } };"
+    assert ("`sums` before it has a value" in wrong_result(struct + code)) is named
 
 
 @pytest.mark.parametrize(
@@ -95,30 +112,35 @@ def test_the_host_cannot_assign_to_a_variable_of_the_gpu(statement: str, named: 
 def test_an_address_of_the_host_is_named_where_a_kernel_left_its_buffers() -> None:
     """The arguments of the launch are compared with the arrays that the host declares."""
     launch = "void run(float* x, int n) {{ int shape[2] = {{n, n}}; {} }}"
-    assert host_address(launch.format("k<<<n, 32>>>(x, shape);")) == "shape"
-    assert host_address(launch.format("k<<<n, 32>>>(x, &n);")) == "n"
-    assert host_address(launch.format("k<<<n, 32>>>(x, shape[0]);")) == ""
+    for argument, named in (("shape", "`shape`"), ("&n", "`n`")):
+        assert named in (stray_access(launch.format(f"k<<<n, 32>>>(x, {argument});")) or ("",))[0]
+    assert stray_access(launch.format("k<<<n, 32>>>(x, shape[0]);")) is None
+    assert "each `__shared__` array" in (stray_access(TREE) or ("", ""))[1]
 
     left = Failure("illegal_access", "A kernel accessed memory outside of the buffers, or wrote to an input.")
     source = f'source = """{launch.format("k<<<n, 32>>>(x, shape);")}"""'
     told = explained(left, find("square_matrix"), source)
     assert "passes the address of `shape`" in told.meaning
     assert "order of the arguments" in explained(left, find("ls_cupy_baseline"), "").advice
+    misaligned = replace(left, detail="CUDA error: misaligned address")
+    assert "only at a multiple" in explained(misaligned, find("grayscale"), "").meaning
 
 
 def test_a_bug_in_the_text_comes_before_a_guess_from_the_values() -> None:
-    """A racing transpose looks like one with a wrong bounds check. The guess stays where the text is sound."""
-    wrong = Mismatch("out", (64, 64), 4096, 99, (0, 1), "1.0", "2.0", (0, 0), (63, 63), suspect="Is a check wrong?")
-    text = TILES.replace("FILLED", BARRIER)
-    for exercise, found, named in (
-        ("transpose", clues_in(f'source = """{text}"""', "transpose"), True),
-        ("transpose", Clues(), False),
-        ("softmax", clues_in(f'source = """{text}"""', "softmax"), False),
+    """A racing transpose looks like one with a wrong bounds check. The simulator's own sentence comes before both."""
+    transpose = find("transpose")
+    guess = next(each.sentence for each in transpose.suspects if each.sentence.startswith("A bounds check"))
+    wrong = Mismatch("out", (64, 64), 4096, 99, (0, 1), "1.0", "2.0", (0, 0), (63, 63), suspect=guess)
+    cell = f'source = """{TILES.replace("FILLED", BARRIER)}"""'
+    for clues, suspect, first in (
+        (clues_in(cell, "transpose"), guess, "A loop fills `tile`"),
+        (clues_in(cell, "transpose"), "Race: seen.", "Race: seen."),
+        (Clues(), guess, "A bounds check"),
     ):
-        said = " ".join(sentences_from(Facts(wrong, None, find(exercise), found)))
-        assert ("No `__syncthreads()`" in said, "Is a check wrong?" in said) == (named, not named)
+        facts = Facts(replace(wrong, suspect=suspect), None, transpose, clues)
+        assert sentences_from(facts)[0].startswith(first)
     outside = replace(wrong, wrong=0, outside=3, suspect="")
-    assert "barrier" not in " ".join(sentences_from(Facts(outside, None, find("transpose"), clues_in(text, "f"))))
+    assert "barrier" not in " ".join(sentences_from(Facts(outside, None, transpose, clues_in(cell, "transpose"))))
 
 
 def test_a_block_as_long_as_the_array_explains_a_timeout() -> None:
@@ -136,6 +158,6 @@ def test_right_work_has_no_such_bug() -> None:
     suspected = set()
     for each in right:
         clues = clues_in(each.source, find(each.exercise).entry)
-        if clues.cuda_bug or clues.host_variable:
+        if clues.bug or (clues.stray and "__shared__" not in clues.stray[1]):
             suspected.add(each.name)
     assert suspected == {"mean_cuda/right_last_block_reduces"}

@@ -462,7 +462,8 @@ def test_a_warp_that_is_trusted_to_run_in_step_lacks_syncwarp(volatile: str, bar
     """Old textbooks write `volatile`; the sentence comes before the exercise's own guess."""
     kernel = _IN_STEP.replace("VOLATILE", volatile).replace("BARRIER", barrier)
     clues = clues_in(f'source = r"""{kernel}"""  # without __syncwarp()', "mean_cuda")
-    wrong = replace(vector(1, 0, 0), suspect="Is a step missing?")
+    guess = next(each.sentence for each in find("mean_cuda").suspects if "Is a step missing" in each.sentence)
+    wrong = replace(vector(1, 0, 0), suspect=guess)
     said = sentences_from(Facts(wrong, None, find("mean_cuda"), clues))[0]
     assert ("__syncwarp()" in said) is named
     assert ("step missing" in said) is not named

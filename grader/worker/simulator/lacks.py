@@ -62,9 +62,11 @@ _OF_TORCH_CUDA = re.compile(r"/torch/cuda/\w+\.py$")
 _CLASS_OF_TORCH = re.compile(r"^torch\.(cuda\.\w+) requires CUDA support")
 _DUMMY_OF_TORCH = re.compile(r"^Tried to instantiate dummy base class (\w+)|^type (torch\.cuda\.\w+) not available")
 _NO_GPU = re.compile(
-    r"not compiled with CUDA|no NVIDIA driver|without ATen_cuda library|Cannot access accelerator device"
-    r"|requires a CUDA or other accelerator|arguments from the 'CUDA' backend|not linked with support for cuda"
+    r"not compiled with CUDA|no NVIDIA driver|no CUDA-capable device|without ATen_cuda library"
+    r"|Cannot access accelerator device|requires a CUDA or other accelerator|arguments from the 'CUDA' backend"
+    r"|not linked with support for cuda"
 )
+_DRIVER = re.compile(r"is an NVIDIA driver library")  # of cuda.bindings
 _ASKS = re.compile(r"\b(?:is_available|device_count)\(")
 _BUILDER = re.compile(r"^'InterpreterBuilder' object has no attribute '")
 _CORE, _INTERPRETER = "/triton/language/core.py", "triton/runtime/interpreter.py"
@@ -120,6 +122,8 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
         return sentence(f"`torch.{of_torch[1]}`"), None
     if dummy := _DUMMY_OF_TORCH.search(str(error)):
         return sentence(f"`{dummy[2] or f'torch.cuda.{dummy[1]}'}`"), None
+    if _DRIVER.search(str(cause)):
+        return sentence("NVIDIA driver for `cuda.bindings`"), None
     places = list(traceback.walk_tb(cause.__traceback__))
     frames = [frame for frame, _ in places]
     if not frames:

@@ -12,6 +12,7 @@ import gc
 import inspect
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ _POINTER = re.compile(r"(?<=\w)_(?:ptr|pointer)$")
 _launch: Launch | None = None  # the one that runs now
 _kernel_file = ""
 _gets_addresses = False  # in a tensor of integers, or as an integer
+_one_at_a_time = threading.RLock()  # the interpreter keeps a launch's state in global variables
 _tuner: Any = None  # the autotuner whose next launch a GPU would have repeated
 
 
@@ -56,6 +58,10 @@ def _logged(original: Any) -> Any:
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with _one_at_a_time:
+            return launched(self, *args, **kwargs)
+
+    def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
         global _launch, _kernel_file, _gets_addresses, _tuner
         names = inspect.signature(self.fn).parameters
         named = dict(zip(names, args, strict=False)) | {key: value for key, value in kwargs.items() if key in names}

@@ -1,5 +1,6 @@
 # mistake: words of four bytes are read at any byte
 # says: only where its address is a multiple of 4
+# on_gpu: only at a multiple of that many bytes
 # runs: simulator
 import ctypes
 from functools import cache

@@ -1,6 +1,5 @@
 # mistake: no barrier between the load of a tile and its use
-# says: A power is NaN, from uninitialised memory or from 0 divided by 0. Is memory read past the last sample of a
-#     partial tile, past the end of an array, or before a missing barrier? Does each sum have samples?
+# says: No `__syncthreads()` is between the two
 # runs: simulator
 
 import cupy as cp

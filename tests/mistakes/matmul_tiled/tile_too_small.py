@@ -1,5 +1,6 @@
 # mistake: a tile has half as many columns as the block has threads
 # says: has fewer elements than the kernel uses
+# on_gpu: Compare the size of each `__shared__` array with its largest index
 # runs: simulator
 
 import ctypes

@@ -1,5 +1,6 @@
 # mistake: the number of the program becomes an int8, which ends at 127
 # says: were never written
+# on_gpu: becomes an `int8`, which ends at 127
 # runs: anywhere
 import triton
 import triton.language as tl

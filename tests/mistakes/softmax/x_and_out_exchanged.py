@@ -1,5 +1,6 @@
 # mistake: x and out are exchanged in the launch
 # says: The kernel wrote to `x`, which is an input.
+# on_gpu: they are exchanged, so the kernel writes to an input
 # runs: simulator
 
 import triton

@@ -1,5 +1,6 @@
 # mistake: the tile has 8 rows instead of 32
 # says: past the end of `tile`, a `float [8][33]` declared on line
+# on_gpu: Compare the size of each `__shared__` array with its largest index
 # runs: simulator
 import ctypes
 from functools import cache

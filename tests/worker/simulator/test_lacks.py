@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grader.verdict import Verdict
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, translate
-from grader.worker.simulator.lacks import lacking, said_in, sentence
+from grader.worker.simulator.lacks import lacking, said_by, said_in, sentence
 from tests.forked import ForkingJudge
 
 CUB = "#include <cub/cub.cuh>\n"
@@ -78,6 +79,26 @@ def test_the_sentence_is_found_in_an_error() -> None:
     said = sentence("inline PTX (line 12)")
     assert said_in(f"RuntimeError: {said}\nand more") == (said, 12)
     assert said_in("The simulator has no time.") is None
+
+
+@pytest.mark.parametrize(
+    ("place", "message", "what"),
+    [
+        ("torch/cuda/streams.py", "CUDA error: no CUDA-capable device is detected", "`torch.cuda.Stream`"),
+        ("submission.py", '"cuda" is an NVIDIA driver library', "NVIDIA driver for `cuda.bindings`"),
+        ("submission.py", "CUDA error: an illegal memory access", None),
+    ],
+)
+def test_a_machine_without_a_driver_is_not_the_learners_mistake(
+    monkeypatch: pytest.MonkeyPatch, place: str, message: str, what: str | None
+) -> None:
+    """PyTorch built for CUDA, and NVIDIA's own bindings, find no device or no driver."""
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    scope: dict[str, Any] = {"message": message}
+    exec(compile("class Stream:\n    def __new__(cls): raise RuntimeError(message)", f"/x/{place}", "exec"), scope)
+    with pytest.raises(RuntimeError) as raised:
+        scope["Stream"]()
+    assert said_by(raised.value) == (None if what is None else (sentence(what), None))
 
 
 SOURCE = """
