@@ -1,6 +1,7 @@
 """One float16 product for Hopper GPUs in several languages, against cuBLAS in the same run: rows `languages`.
 
-The reference solution of `matmul_open` takes part: a kernel in Triton without warp specialization.
+Two variants take part: the reference solution of `matmul_open`, a kernel in Triton without warp specialization, and the
+product in CUDA C++ with consumers that wait for each multiplication before they issue the next.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from benchmarks.matmuls import CUBLAS, drawn, must_be_right
 from benchmarks.rows import Recorder
 from benchmarks.timing import HEAD_START_CYCLES, in_turn
 from grader.exercises import find
-from grader.explore.hopper.language_views import FILES, hopper_product
+from grader.explore.hopper.language_views import FILES, PRODUCTS, hopper_product, load_file
 from grader.judge.score import interval
 
-__all__ = ["FLATTENED", "languages", "products"]
+__all__ = ["FLATTENED", "WAITING", "languages", "products"]
 
 FLATTENED = "Triton, one flattened loop"
+WAITING = "CUDA C++, no WGMMA in flight"
 _SIZE = 4096
 _REPEATS = 60
 
@@ -38,7 +40,20 @@ def products(folder: Path) -> dict[str, Product]:
             found[language] = hopper_product(language)
         except ModuleNotFoundError as error:
             print(f"languages: {language} is not measured: {error.name} is not installed.", flush=True)
-    return found | {FLATTENED: load(find("matmul_open"), folder)}
+    return found | {WAITING: _waiting(folder), FLATTENED: load(find("matmul_open"), folder)}
+
+
+def _waiting(folder: Path) -> Product:
+    text = (PRODUCTS / "cuda_product.py").read_text(encoding="utf-8")
+    for old, new in (
+        ("wait_group.sync.aligned 1;", "wait_group.sync.aligned 0;"),
+        ("hopper_product", "waiting_product"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    path = folder / "waiting_product.py"
+    path.write_text(text, encoding="utf-8")
+    return load_file(path).product  # type: ignore[no-any-return]
 
 
 def languages(recorder: Recorder) -> None:

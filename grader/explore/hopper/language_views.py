@@ -41,6 +41,7 @@ _MARK = re.compile(r"\s*(?:#|//): (\w+)$")
 _COMMENT = re.compile(r"\s*(?:#|//)(?!include|pragma)")
 _INSTRUCTIONS = {  # a row of the table, and the machine code that it counts
     "WGMMA (HGMMA)": "HGMMA", "copies in by TMA (UTMALDG)": "UTMALDG", "copies out by TMA (UTMASTG)": "UTMASTG",
+    "waits that leave a WGMMA in flight": r"WARPGROUP\.DEPBAR\.LE gsb0, 0x1",
     "other loads from memory (LDG)": r"LDG\b", "other stores to memory (STG)": r"STG\b",
 }  # fmt: skip
 _SIZE = 4096
@@ -128,13 +129,18 @@ def hopper_product(language: str) -> Callable[[Any, Any, Any], None]:
 def _module(language: str) -> ModuleType:
     path = _path(language)
     if path.stem not in sys.modules:
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        sys.modules[path.stem] = module
+        sys.modules[path.stem] = load_file(path)
     return sys.modules[path.stem]
+
+
+def load_file(path: Path) -> ModuleType:
+    """Import a product's file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @dataclass(frozen=True)
