@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help lab test checks test-gpu bench course wheel constraints system clean
+.PHONY: help lab test checks test-gpu bench course pages wheel constraints system clean
 
 ARGS ?=
 VENV ?= .venv
@@ -65,6 +65,9 @@ bench: $(NEEDS_VENV) ## Measure on this GPU, write benchmarks/results/<gpu>.json
 
 course: $(VENV)/.lab ## Build course/ from source/
 	$(BIN)/grader build $(ARGS)
+
+pages: $(VENV)/.lab ## Run the notebooks and render them as a static site, build/site/index.html, without solutions
+	$(BIN)/grader pages build/site $(ARGS)
 
 # setuptools would add what an earlier build left in build/lib.
 wheel: $(VENV)/.lab ## Build dist/*.whl: the package with the notebooks, without solutions; `grader lab` works from it alone

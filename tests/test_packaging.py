@@ -141,7 +141,10 @@ def _make(*arguments: str, folder: Path = ROOT, **environment: str) -> subproces
     )
 
 
-@pytest.mark.parametrize("target", ["help", "lab", "test", "test-gpu", "bench", "course", "constraints", "clean"])
+TARGETS = "help", "lab", "test", "test-gpu", "bench", "course", "pages", "wheel", "constraints", "clean"
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_make_knows_the_target(target: str) -> None:
     """Each target that the README and CONTRIBUTING mention can be made."""
     assert _make("-n", target).returncode == 0

@@ -51,6 +51,7 @@ app = typer.Typer(
 app.command(context_settings={"allow_extra_args": True})(course_commands.lab)
 app.command()(course_commands.doctor)
 app.command()(course_commands.build)
+app.command()(course_commands.pages)
 app.command()(grading_commands.exercises)
 app.command()(grading_commands.check)
 app.command()(grading_commands.grade)

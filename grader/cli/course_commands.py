@@ -1,4 +1,4 @@
-"""`grader lab`, `doctor`, `build` and `exercise`."""
+"""`grader lab`, `doctor`, `build`, `pages` and `exercise`."""
 
 from __future__ import annotations
 
@@ -122,3 +122,19 @@ def build(
     made = build(check=check)
     answer(as_json, made.to_dict(), report_text(made))
     raise typer.Exit(0 if made.ok else 1)
+
+
+def pages(
+    site: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write the pages; it is emptied first.")],
+    run: Annotated[bool, typer.Option(help="Run the notebooks that have changed since they last ran.")] = True,
+) -> None:
+    """Render the notebooks, with outputs and without solutions, as a site that can be read before installing.
+
+    \b
+    Example: grader pages build/site
+    """
+    from grader.authoring.pages import write
+    from grader.installation import COURSE
+
+    for page in write(COURSE, site, site.with_name("ran-notebooks"), run):
+        typer.echo(str(site / page))
