@@ -51,6 +51,27 @@ CPP: tuple[Meaning, ...] = (
         "CUDA's names are `threadIdx`, `blockIdx`, `blockDim` and `gridDim`, and only kernels can use them.",
     ),
     Meaning(
+        r"(?:host|device__) function call cannot be configured",
+        "Only a kernel can be launched with `<<<grid, block>>>`, and this function is not one.",
+        "Declare it `__global__ void`.",
+    ),
+    Meaning(
+        r"static assertion failed: (atomic\w+) has no version for this type",
+        "CUDA has no `{0}` for values of this type.",
+        "`atomicAdd` takes `int`, `unsigned`, `float` and `double`; most of the others take only integers. For other "
+        "types, loop around `atomicCAS`.",
+    ),
+    Meaning(
+        r"uses too much shared data",
+        "The kernel declares more than 48 KiB of `__shared__` memory.",
+        "Use a smaller tile. Dynamic shared memory, `extern __shared__`, can be larger.",
+    ),
+    Meaning(
+        r"too much global constant data",
+        "The `__constant__` variables have more than 64 KiB, which is all the constant memory of a GPU.",
+        "Pass a large table to the kernel as an array in global memory.",
+    ),
+    Meaning(
         r"identifier \"([^\"]+)\" is undefined in device code",
         "`{0}` belongs to the host, and a kernel cannot use it.",
         "Mark a variable `__device__` or `__constant__`, or pass its value to the kernel. To print, use `printf`.",
@@ -223,6 +244,11 @@ SIMULATOR: tuple[Meaning, ...] = (
         r"Misaligned: ",
         _ALIGNED,
         "Check the offset before you cast the pointer, or access single elements.",
+    ),
+    Meaning(
+        r"a grid must have at least one block",
+        "The grid of this launch is empty.",
+        "Round up: `(n + threads - 1) / threads` is never 0. `n / threads` is 0 if n is smaller.",
     ),
     Meaning(
         r"a block has [\d,]+ threads; 1,024 are the limit",

@@ -95,6 +95,49 @@ NUMBA: tuple[Meaning, ...] = (
         "Write a number, or the name of a global variable that holds one.",
     ),
     Meaning(
+        r"No implementation of function Function\(<(?:built-in )?function "
+        r"(zeros|empty|ones|full|dot|sum|mean|linspace)\b",
+        "Numba cannot compile NumPy's `{0}` in a kernel.",
+        "Loop over the elements and sum up in scalars. `cuda.local.array` makes an array for each thread.",
+    ),
+    Meaning(
+        r"No implementation of function[^\n]*\((?:reflected )?(?:list|set|DictType|unicode_type)\b",
+        "Numba cannot compile Python's lists, dicts, sets and strings in a kernel.",
+        "Use a scalar for each value, or `cuda.local.array`.",
+    ),
+    Meaning(
+        r"The use of yield in a closure|Unsupported use of (?:generator|yield)",
+        "Numba cannot compile a generator or comprehension in a kernel, such as `sum(… for …)`.",
+        "Write a loop that adds to a variable.",
+    ),
+    Meaning(
+        r"UnsupportedBytecodeError|not supported yet\. Raised from|(?:Use of unsupported|unsupported) opcode",
+        "Numba cannot compile this statement of Python.",
+        "Use plain arithmetic, `if`, loops over `range`, `math` and `numba.cuda`. `print` takes values without a "
+        "format.",
+    ),
+    Meaning(
+        r"(grid|block)dim must be a sequence of integers, got \[[^\]]*\d\.\d",
+        "The {0} has a size that is not an integer: `/` returns a float.",
+        "Divide with `//`: `(n + threads - 1) // threads`.",
+    ),
+    Meaning(
+        r"Kernel launch configuration was not specified",
+        "The kernel was called like a function, without a grid.",
+        "Launch it over a grid of blocks: `kernel[blocks, threads](…)`.",
+    ),
+    Meaning(
+        r"IndexError: index -?[\d,]+ is out of bounds for axis \d+ with size ([\d,]+)",
+        "An index is past the end of the array, which has {0} elements there.",
+        "Compare the index with that array's own size before you use it. If it is compared already, are the arguments "
+        "of the call in the order of the function's parameters?",
+    ),
+    Meaning(
+        r"<intrinsic exception_match>|[Ee]xception matching is limited",
+        "Numba cannot catch this exception in a kernel: a GPU does not raise it.",
+        "Remove `try`. Compare indices with the sizes before you use them.",
+    ),
+    Meaning(
         r"_ol_array_allocate|NRT required",
         "An operation on a whole array would make a new array in the kernel: Numba cannot do that on a GPU.",
         "Loop over the elements and sum up in scalars. `cuda.local.array` makes an array for each thread.",
@@ -275,7 +318,7 @@ COMPILER: tuple[Meaning, ...] = (
         "Compute both branches and select: `torch.where(condition, a, b)`. Remove checks that raise or warn.",
     ),
     Meaning(
-        r"Tensor\.to_?list\(\)|tolist\(\)",
+        r"Tensor\.to_?list\(\)",
         "Graph break: `.tolist()` copies every element to the CPU as a Python number.",
         "Loop over `range(w.shape[0])` and use `w[k]`, which stays a tensor.",
     ),

@@ -279,6 +279,34 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("ValueError: A block has 65,536 B of shared memory, and a GPU allows at most 49,152 B", "Use a smaller tile"),
     ("RuntimeError: `shfl_sync` waits for lanes of its mask that never reach it", "skip the work, not the call"),
     (
+        "RuntimeError: The launch on line 12 was refused (invalid configuration argument): a grid must have at least "
+        "one block. It asked for a grid of (0, 1, 1) blocks of (256, 1, 1) threads.",
+        "The grid of this launch is empty.",
+    ),
+    ('a host function call cannot be configured: "k" is no kernel', "Declare it `__global__ void`."),
+    ("static assertion failed: atomicMax has no version for this type", "CUDA has no `atomicMax` for values"),
+    ("Entry function '_Z1kPKfPfi' uses too much shared data (0x10000 bytes, 0xc000 max)", "more than 48 KiB"),
+    ("File uses too much global constant data (0x13880 bytes, 0x10000 max)", "more than 64 KiB"),
+    (
+        "No implementation of function Function(<built-in function zeros>) found for signature: zeros(Literal[int](5))",
+        "Numba cannot compile NumPy's `zeros` in a kernel.",
+    ),
+    (
+        "No implementation of function Function(<built-in function getitem>) found for signature: "
+        "getitem(DictType[unicode_type,float64]<iv=None>, Literal[str](xc))",
+        "Python's lists, dicts, sets and strings",
+    ),
+    ("The use of yield in a closure is unsupported.", "Write a loop that adds to a variable."),
+    ("format spec in f-strings not supported yet. Raised from submission.py (23)", "`print` takes values without a"),
+    (
+        "No implementation of function Function(<intrinsic exception_match>) found for signature: exception_match("
+        "none, IndexError) … UnsupportedError: Exception matching is limited to <class 'Exception'>",
+        "Remove `try`.",
+    ),
+    ("TypeError: griddim must be a sequence of integers, got [3.015625]", "`(n + threads - 1) // threads`"),
+    ("ValueError: Kernel launch configuration was not specified. Use the syntax:", "`kernel[blocks, threads](…)`"),
+    ("IndexError: index 70 is out of bounds for axis 0 with size 70", "the array, which has 70 elements there"),
+    (
         "RuntimeError: 64 of 128 threads of a block wait at cuda.syncthreads() on line 33, and the other 64 ended "
         "without reaching it",
         "threads without work skip the work, not the barrier",

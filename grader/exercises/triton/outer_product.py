@@ -15,10 +15,10 @@ def _case(m: int, n: int, note: str = "", *, padding: int = 0, transposed: bool 
     return Case(f"{m} × {n}{note}", (Array("u", (m,)), Array("v", (n,), grows=None), out), fill)
 
 
-_PADDED, _PADDING = (70, 45), 19
+_PADDED, _PADDING, _TRANSPOSED = (70, 45), 19, (120, 90)
 _CASES = (
     _case(1, 1), _case(128, 128), _case(96, 200), _case(333, 70), _case(1, 300),
-    _case(*_PADDED, ", rows padded", padding=_PADDING), _case(120, 90, ", out transposed", transposed=True),
+    _case(*_PADDED, ", rows padded", padding=_PADDING), _case(*_TRANSPOSED, ", out transposed", transposed=True),
     _case(257, 129, ", wide range", fill="heavy"),
 )  # fmt: skip
 
@@ -74,6 +74,16 @@ def _contiguous(a: Any) -> Any:
     memory = a["expected"].new_full((m, n + _PADDING), float("nan"))
     memory.reshape(-1)[: m * n] = a["expected"].reshape(-1)
     return memory[:, :n]
+
+
+def _columns_adjacent(a: Any) -> Any:
+    """The transposed output if columns are written one element apart: all in the first elements of its memory."""
+    m, n = a["expected"].shape
+    if (m, n) != _TRANSPOSED:
+        return None
+    memory = a["expected"].new_full((n, m), float("nan"))
+    memory.view(-1)[: m + n - 1] = a.get("got", a["expected"]).t().reshape(-1)[: m + n - 1]
+    return memory.t()
 
 
 def _only_first(axis: int) -> Any:
@@ -136,6 +146,13 @@ OUTER_PRODUCT = Exercise(
             "columns.",
             _contiguous,
             spares=tuple(case.name for case in _CASES if "padded" not in case.name and "transposed" not in case.name),
+        ),
+        Suspect(
+            "`out` is a transposed view here: its columns are not adjacent in memory. Element (i, j) is at "
+            "`i * out.stride(0) + j * out.stride(1)`.",
+            _columns_adjacent,
+            missing=True,
+            spares=tuple(case.name for case in _CASES if "transposed" not in case.name),
         ),
     ),
     rules=Rules(("outer", "ger", "mul", "einsum", "matmul", "mm", "multiply", "__mul__", "kron")),

@@ -289,7 +289,7 @@ class Worker:
                     raise WorkerFailed(self._too_slow(limit_s))
                 if waited > _SPIN_S[self.device]:
                     time.sleep(0.001)
-                    if self._caged.process.poll() is not None:
+                    if self._caged.process.poll() is not None and not flag.answered(number):  # some answer and end
                         raise WorkerFailed(self._died())
                     self._watch()
         finally:

@@ -14,7 +14,7 @@ from grader.worker.simulator import devices
 from grader.worker.toolchain import forked
 
 _OPERATORS = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"})
-_METHODS = frozenset({torch.Tensor.cpu, torch.Tensor.numpy, torch.Tensor.tolist})
+_METHODS = frozenset({torch.Tensor.cpu, torch.Tensor.numpy, torch.Tensor.tolist, torch.Tensor.__repr__})
 
 
 def count_waits(entry: Callable[..., Any], rows: int, *tensors: Any) -> Any:
@@ -43,7 +43,8 @@ class _Methods(TorchFunctionMode):
     def __torch_function__(
         self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        self._counts[0] += function in _METHODS or (function is torch.Tensor.to and "cpu" in args[1:])
+        moves = function is torch.Tensor.to and "cpu" in (*args[1:], *(kwargs or {}).values())
+        self._counts[0] += function in _METHODS or moves
         return function(*args, **(kwargs or {}))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from grader.worker.toolchain.nvrtc import Compiled, compiled, no_cache_options
 _DEVICE = ("__global__", "__device__", "constexpr", "consteval")
 _OF_HOST = re.compile(r"\b(?:std|torch|at|c10|py|pybind11)\s*::")
 _TYPES = ("struct", "class", "union", "enum")
+_OF_A_THREAD = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\)*", re.MULTILINE)
 _INCLUDE = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]+)[>\"]")
 _OF_CUDA = re.compile(r"cub/|thrust/|cuda/|cooperative_groups|mma\.h|math_constants|cuda_|nvtx")
@@ -133,8 +135,7 @@ def refusal(source: str, mark: str) -> str:
     found = device_code(source)
     first, file = mark.split()[1:3] if mark else ("1", '"cuda_source"')
     if found.calls:
-        number, name, caller = found.calls[0]
-        said = f'calling a __host__ function("{name}") from a {caller} is not allowed'
+        number, said = found.calls[0]
         return f"{file.strip(chr(34))}({int(first) + number - 1}): error: {said}"
     try:
         text = _log(_PRELUDE + (mark or '#line 1 "cuda_source"\n') + found.code)
@@ -207,13 +208,14 @@ class DeviceCode:
 
     Attributes:
         code: the source with blanks in place of host code.
-        calls: of host functions from device code: the line, the name, and the caller as `_Function.kind`.
+        calls: calls across the border of host and device, and the host's uses of a kernel's variables: the line, and
+            what nvcc says.
         variables: names of variables that only the host has.
         functions: those that run on the GPU only.
     """
 
     code: str
-    calls: list[tuple[int, str, str]]
+    calls: list[tuple[int, str]]
     variables: set[str]
     functions: list[_Function]
 
@@ -224,7 +226,7 @@ def device_code(source: str) -> DeviceCode:
     tokens = tokenize(bare)
     parts = list(_parts(tokens, 0, len(tokens)))
     texts = [token.text for token in tokens]
-    calls = _calls(tokens, parts)
+    calls = [*_calls(tokens, parts), *_launches(tokens, parts), *_of_a_thread(tokens, parts)]
     variables: set[str] = set()
     for part in parts:
         names = _host_variables(tokens[part.begin : part.end])
@@ -306,10 +308,9 @@ def _part(tokens: list[Token], begin: int, body: int, end: int) -> _Part:
     return _Part(begin, end, body, name, not device)
 
 
-def _calls(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str, str]]:
+def _calls(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str]]:
     """Return the calls of functions that have no version for the device."""
-    device = {part.name for part in parts if not part.host}
-    host = {part.name for part in parts if part.host and tokens[part.body].text == "{"} - device - {""}
+    host = _functions_of_the_host(tokens, parts)
     found = []
     for part in parts:
         if part.host or tokens[part.body].text != "{":
@@ -321,6 +322,43 @@ def _calls(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str, str]
         for before, at, after in zip(code, code[1:], code[2:], strict=False):
             called = tokens[at].text in host and tokens[after].text in ("(", "<")
             if called and tokens[before].text not in (".", "->", "::") and tokens[before].kind != "word":
-                line = 1 + sum(token.text.count("\n") for token in tokens[:at])
-                found.append((line, tokens[at].text, f'{kind} function("{part.name}")'))
+                caller = f'{kind} function("{part.name}")'
+                said = f'calling a __host__ function("{tokens[at].text}") from a {caller} is not allowed'
+                found.append((_line(tokens, at), said))
     return found
+
+
+def _functions_of_the_host(tokens: list[Token], parts: list[_Part]) -> set[str]:
+    """Return the names of functions that are defined for the host only."""
+    device = {part.name for part in parts if not part.host}
+    return {part.name for part in parts if part.host and tokens[part.body].text == "{"} - device - {""}
+
+
+def _launches(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str]]:
+    """Return the launches of functions of the host: `__global__` was forgotten."""
+    host = _functions_of_the_host(tokens, parts)
+    code = [at for at, token in enumerate(tokens) if not token.blank]
+    return [
+        (_line(tokens, at), f'a host function call cannot be configured: "{tokens[before].text}" is no kernel')
+        for before, at in itertools.pairwise(code)
+        if tokens[at].text == "<<<" and tokens[before].text in host
+    ]
+
+
+def _of_a_thread(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str]]:
+    """Return the host's uses of variables such as `blockDim`, unless it may have its own of that name."""
+    found: dict[str, list[tuple[int, bool]]] = {}
+    for part in parts:
+        code = [at for at in range(part.begin, part.end) if not tokens[at].blank] if part.host else []
+        for at, after in itertools.pairwise(code):
+            if tokens[at].text in _OF_A_THREAD:
+                found.setdefault(tokens[at].text, []).append((_line(tokens, at), tokens[after].text == "."))
+    return [
+        (uses[0][0], f'identifier "{name}" is undefined in host code: only kernels have it')
+        for name, uses in found.items()
+        if all(is_member for _, is_member in uses)
+    ]
+
+
+def _line(tokens: list[Token], at: int) -> int:
+    return 1 + sum(token.text.count("\n") for token in tokens[:at])

@@ -42,6 +42,7 @@ MAGIC = "cuda-on-cpu fatbin\n"  # the beginning of a file that the simulator's `
 _SLOT_BYTES = 16  # per argument, padded with 0
 _COMPILE_LIMIT_S = 60
 _MAX_CHARACTERS = 4000  # of the compiler's output
+_MOST_THREADS = 1024  # of a block
 _FOLDER = str(Path(__file__).parent)
 _FAST = re.compile(r"--?use_fast_math\Z")
 _MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
@@ -287,7 +288,7 @@ class Function:
         self._failure = library.cuda_on_cpu_failure
         self._failure.restype = ctypes.c_char_p
         self._clear = library.cuda_on_cpu_clear
-        self.max_threads_per_block = (kernel.most_threads if kernel else None) or 1024
+        self.max_threads_per_block = (kernel.most_threads if kernel else None) or _MOST_THREADS
 
     def __getattr__(self, name: str) -> Any:
         if name in ("num_regs", "attributes", "local_size_bytes", "shared_size_bytes", "ptx_version", "binary_version"):
@@ -306,10 +307,14 @@ class Function:
             if found := _unlike(value, kind):
                 raise CUDADriverError(f"CUDA_ERROR_INVALID_VALUE: argument {number} of {self.name!r} is {found}")
         threads = math.prod(sizes[3:])
+        if threads > _MOST_THREADS:
+            raise CUDADriverError(
+                f"CUDA_ERROR_INVALID_VALUE: invalid argument: a block has {threads:,} threads; 1,024 are the limit"
+            )
         if threads > self.max_threads_per_block:
             raise CUDADriverError(
                 f"CUDA_ERROR_INVALID_VALUE: invalid argument: the block size is {threads}, but {self.name!r} was "
-                f"compiled for blocks of at most {self.max_threads_per_block} (__launch_bounds__ or the GPU's limit)"
+                f"compiled for blocks of at most {self.max_threads_per_block} (__launch_bounds__)"
             )
         slots = [ctypes.create_string_buffer(each, max(len(each), _SLOT_BYTES)) for each in arguments]
         addresses = (ctypes.c_void_p * max(len(slots), 1))(*(ctypes.addressof(slot) for slot in slots))

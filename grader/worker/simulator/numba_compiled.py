@@ -20,6 +20,8 @@ from grader.worker.toolchain import forked
 from grader.worker.toolchain.nvrtc import ptx_facts
 
 _OPTIONS = ("debug", "fastmath", "forceinline", "launch_bounds", "lineinfo", "opt")  # of `numba.cuda.compile`
+_RAISED = re.compile(r"\.? Raised from \S+ \(\d+\)$")
+_ERRORS = ("NumbaError", "UnsupportedBytecodeError")
 _LINE = re.compile(r'submission\.py(?:", line | \()(\d+)')
 _CALL = re.compile(r"found for signature:\s+>>> (.+)")
 _PLAIN = re.compile(r"\x1b\[[\d;]*m| at 0x[0-9a-f]+")
@@ -69,7 +71,7 @@ def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any]
             return {"absent": f"Numba's compiler ended with {type(error).__name__}: {text[:100]}"}
         called = _CALL.search(text)
         reason = _REASONS.search(text) or re.match(r".*", text.strip())
-        message = f"{reason[0] if reason else text} {called[1] if called else ''}".strip()
+        message = _RAISED.sub("", f"{reason[0] if reason else text} {called[1] if called else ''}".strip())
         line = _line(error, text) or function.__code__.co_firstlineno
         return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:4000]}}
     return {
@@ -97,9 +99,10 @@ def _line(error: Exception, text: str) -> int | None:
 def _errors(real: Any) -> tuple[type, ...]:
     """Return the classes of errors that Numba reports about a kernel."""
     found: list[type] = []
-    for name in ("numba.core.errors", "numba.cuda.core.errors"):
+    for name in ("numba.core.errors", "numba.cuda.core.errors", "numba.cuda.errors"):
         with contextlib.suppress(ImportError):
-            found.append(importlib.import_module(name).NumbaError)
+            module = importlib.import_module(name)
+            found += [getattr(module, kind) for kind in _ERRORS if hasattr(module, kind)]
     return tuple(found)
 
 

@@ -29,6 +29,25 @@ def test_a_call_of_a_host_function_is_named():
 
 
 @pytest.mark.parametrize(
+    ("host", "says"),
+    [
+        ("void run(int* x) { twice<<<1, 1>>>(x); }", 'a host function call cannot be configured: "twice" is no kernel'),
+        ("void run(int* x) { kernel<<<1, blockDim.x>>>(x); }", 'identifier "blockDim" is undefined in host code'),
+        ("void run(int* x) { dim3 blockDim(32); kernel<<<1, blockDim>>>(x); int n = blockDim.x; }", ""),
+        ("void run(int* x, dim3 gridDim) { kernel<<<gridDim.x, 32>>>(x); }", ""),
+        ("void run(int* x, void (*f)(int*)) { f = kernel; f<<<1, 32>>>(x); }", ""),
+    ],
+    ids=["launch", "variable", "own", "parameter", "pointer"],
+)
+def test_launches_of_functions_and_a_threads_variables_on_the_host_are_refused(host, says):
+    """As nvcc, or the loader, says it, on the host's line; the host's own variables may have these names."""
+    kernel = "__global__ void kernel(int* x) { *x = blockDim.x; }\nvoid twice(int* x) { *x *= 2; }\n"
+    said = refusal(kernel + host, "")
+    assert said.startswith("cuda_source(3): error: ") == bool(says)
+    assert says in said
+
+
+@pytest.mark.parametrize(
     ("before", "body", "says"),
     [
         ("float factor = 2;\n", "*x = factor;", 'identifier "factor" is undefined in device code'),
