@@ -15,6 +15,7 @@ __all__ = ["CLOSE", "ORDER_OF_MAGNITUDE", "compare", "count_predictions"]
 CLOSE, ORDER_OF_MAGNITUDE = 1.25, 10.0  # factors
 
 _RIGHT = "Right."
+_ABOUT = r"(?:about|around|roughly|approximately|circa|ca\.|[~≈])?"
 _outcomes: dict[tuple[str, int], bool] = {}  # whether a prediction was right or close, by the line that compares it
 
 
@@ -103,8 +104,8 @@ def _names(parts: list[object]) -> Counter[str] | None:
 
 
 def _number(text: str) -> object:
-    """The number in a text such as "2 kernels" or "1,024 B"; the text if it is not one number and its unit."""
-    found = re.fullmatch(r"\s*([-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?)\s*[^\d\s]*\s*", text, re.IGNORECASE)
+    """The number in a text such as "2 kernels" or "about 1,024 B"; the text if it has none or several."""
+    found = re.fullmatch(rf"\s*{_ABOUT}\s*([-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?)[^\d]*", text, re.IGNORECASE)
     return float(found[1].replace(",", "")) if found else text
 
 
