@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import multiprocessing
+import os
+import platform
 import random
 import re
 import signal
@@ -24,14 +26,16 @@ import urllib.error
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.limits import Fault, Limit
 from benchmarks.material import Text, honest, unique, wrong
-from benchmarks.rows import Recorder
+from benchmarks.rows import Recorder, commit, replace_rows
 from grader.classroom.settings import CONFIG_FILE, config_text
 from grader.errors import GraderError
+from grader.results import RESULTS
 from grader.server.serving import FOLDER
 from grader.server.submitting import ClassServer, Outcome
 from grader.server.tokens import course_tokens
@@ -44,6 +48,7 @@ _PROCESSES = 4  # of clients, so that they do not wait for one another
 _REPLAYED = 0.1  # of the clients send their request twice
 _LIMIT_S = 280.0
 _P95_S = 0.5
+_ROWS = RESULTS / "serve" / "simulator.json"
 
 
 @dataclass(frozen=True)
@@ -278,10 +283,16 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=60, help="how many different texts they send")
     parser.add_argument("--kills", type=int, default=1)
     parser.add_argument("--device", default="simulator", choices=("auto", "cuda", "simulator"))
+    parser.add_argument("--record", action="store_true", help=f"write {_ROWS.name}, for a run without a GPU")
     asked = parser.parse_args()
     found = load(asked.clients, asked.within, asked.texts, asked.kills, Limit(_LIMIT_S), asked.device)
-    for name, value in asdict(found).items():
+    row = asdict(found) | {"device": asked.device, "cores": os.cpu_count(), "python": platform.python_version()}
+    for name, value in row.items():
         print(f"{name:24} {value:.4g}" if isinstance(value, float) else f"{name:24} {value}")
+    if asked.record:
+        command = f"python -m benchmarks.serve {' '.join(sys.argv[1:])}"
+        row |= {"commit": commit(), "command": command, "date": datetime.now(UTC).date().isoformat()}
+        replace_rows(_ROWS, [{"bench": "serve", **row}], "bench")
     sys.exit("\n".join(found.faults) or 0)
 
 

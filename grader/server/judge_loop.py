@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import math
 import multiprocessing
 import os
@@ -28,7 +29,7 @@ from grader.server.job_queue import Answer, Job, JobQueue
 from grader.server.live_board import LiveBoard
 from grader.words import in_points, on_one_line, points
 
-_IDLE_S = 0.2
+_IDLE_S, _BUSY_S = 0.2, 1.0
 _AHEAD = 4  # texts that the judge loads while it judges one
 _LAST_TRY = 3
 
@@ -61,9 +62,9 @@ class JudgeLoop:
             if self._queue.waiting():
                 with self._alone():
                     while self.judge_next():
-                        self._board.publish()
+                        self._on_board(self._board.publish)
                         self.watch()
-            self._board.publish()
+            self._on_board(self._board.publish)
             time.sleep(_IDLE_S)
 
     def judge_next(self) -> bool:
@@ -111,7 +112,7 @@ class JudgeLoop:
             verdict = judges.verdict(task(job.source, job.exercise))
         if not math.isfinite(verdict.points):
             raise JudgeStopped("The judge gave no points; this is a bug in the grader.")
-        self._board.enter(job.student, verdict)
+        self._on_board(functools.partial(self._board.enter, job.student, verdict))
         report = as_text(verdict, job.source)
         return Answer(verdict.status, verdict.points, verdict.max_points, report), not is_transient(verdict)
 
@@ -126,23 +127,33 @@ class JudgeLoop:
             practice_clock=self._settings.practice_clock,
         )
         (result,) = done.students
-        for verdict in class_actions.graded_verdicts(folder.path(self._api, "autograded", job.exercise, job.student))[
-            0
-        ]:
-            self._board.enter(job.student, verdict)
+        autograded = folder.path(self._api, "autograded", job.exercise, job.student)
+        for verdict in class_actions.graded_verdicts(autograded)[0]:
+            self._on_board(functools.partial(self._board.enter, job.student, verdict))
         report = result.reason or "Graded: fetch the feedback."
         return Answer(result.outcome, result.score, result.max_score, report), True
+
+    def _on_board(self, change: Callable[[], None]) -> None:
+        """Change the leaderboard; if that fails, learners still get their verdicts."""
+        try:
+            change()
+        except GraderError as error:
+            self._tell(f"The leaderboard is not up to date: {error}")
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Let no other command of this course use the GPU meanwhile; wait until those that do have ended."""
         with alone(self._settings.course, wait=True), contextlib.ExitStack() as held:
+            said = ""
             while True:
                 try:
                     held.enter_context(self._board.store.lock())
                     break
-                except GraderError:
-                    time.sleep(1.0)
+                except GraderError as error:
+                    if str(error) != said:
+                        said = str(error)
+                        self._tell(said)
+                    time.sleep(_BUSY_S)
             yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from grader.classroom import settings
-from grader.errors import JudgeStopped
+from grader.errors import GraderError, JudgeStopped
 from grader.server.job_queue import Job, JobQueue, Limits
 from grader.server.judge_loop import JudgeLoop, Settings
 from grader.server.live_board import LiveBoard
@@ -116,6 +117,46 @@ def test_a_verdict_of_a_busy_machine_can_be_asked_for_again(loop: Any, queue: Jo
     assert send(queue, "ann", text(0)) == key
     loop.judge_next()
     assert len(judge.sources) == 2
+
+
+def test_without_a_leaderboard_there_are_verdicts(loop: Any, queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The instructor reads what is wrong with it."""
+
+    def fail(*_: Any) -> None:
+        raise GraderError("The disk is full.")
+
+    monkeypatch.setattr(loop.board, "enter", fail)
+    key = send(queue, "ann", text(10))
+    loop.judge_next()
+    assert done(queue, key, "ann").answer.points == 10
+    assert loop.told[0] == "The leaderboard is not up to date: The disk is full."
+
+
+def test_a_board_that_is_measured_is_waited_for(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two measurements on one GPU would disturb each other; the line says what it waits for."""
+    busy = loop.board.store.lock()
+    busy.__enter__()
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            busy.__exit__(None, None, None)
+
+    monkeypatch.setattr("grader.server.judge_loop.time.sleep", wait)
+    with loop._alone():
+        assert len(waited) == 3
+        with pytest.raises(GraderError, match="Another leaderboard run"), loop.board.store.lock():
+            pass
+        with pytest.raises(BlockingIOError):  # as another process sees it
+            _flock(loop._settings.course / "logs" / ".lock")
+    assert len(loop.told) == 1
+    _flock(loop._settings.course / "logs" / ".lock")
+
+
+def _flock(file: Path) -> None:
+    with file.open("a") as opened:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_points_that_are_no_number_are_no_verdict(loop: Any, queue: JobQueue) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,16 @@ def test_without_a_sandbox_nobody_is_served(course: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("grader.judge.sandbox.must_be_caged", refuse)
     with pytest.raises(MachineLacks), serving.opened(Settings(course), serving.Address(port=0), Limits()):
+        pass
+
+
+def test_the_packages_that_it_needs_are_named(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are an extra."""
+    monkeypatch.setitem(sys.modules, "grader.server.web", None)
+    monkeypatch.delattr("grader.server.web")
+    with pytest.raises(MachineLacks, match=r"pip install 'grader\[serve\]'"), serving.opened(
+        Settings(course, sandbox=False), serving.Address(port=0), Limits()
+    ):  # fmt: skip
         pass
 
 
