@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,88 +19,104 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.limits import folder, keep, kept
-from benchmarks.slow import answers, reached, texts
+from benchmarks.limits import keep, kept
+from benchmarks.slow import EVIDENCE, answers, reached, texts
 from grader.bottleneck.cause import sentence
 from grader.exercises import find
-from grader.results import RESULTS
+from grader.hardware import toolkit
 from tests.slow.corpus import corpus
 
 __all__ = ["KERNELS", "advice_of", "main", "table"]
 
 KERNELS = (
-    "vector_add/one_element_per_program", "vector_add/one_launch_per_part", "softmax/three_passes",
-    "softmax/one_warp_per_row", "softmax/row_per_thread", "mean_triton/one_program", "transpose/no_tile",
-    "transpose/unpadded_tile", "mean_cuda/atomic_per_element", "matmul/dot_in_float32",
+    "vector_add/block_of_32", "softmax/three_passes", "softmax/one_warp_per_row", "transpose/no_tile",
+    "transpose/unpadded_tile", "square_matrix/block_of_32", "mean_cuda/atomic_per_element", "grayscale/few_blocks",
+    "matmul/one_stage", "vector_add/one_launch_per_part",
 )  # fmt: skip
-_LIMIT_S = 120.0
-_LAUNCHES = 2  # that ncu looks at
+_LIMIT_S = 40.0
+_LAUNCHES = 16  # that ncu looks at, in all
+_SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "Occupancy", "LaunchStats", "WarpStateStats", "SourceCounters")
 _ADVICE = re.compile(r"^\s{4}(?:OPT|WRN)\s+(?P<text>\S.*)$")
+_RANGE = re.compile(r"<0,(?P<name>\w+/\w+)>")
 _GAIN = re.compile(r"Est\. (?:Local )?Speedup: (?P<percent>[\d.]+)%")
 _FIRST = 2  # pieces of advice that the table has, the largest estimate first
-_CALL = """
-import sys, torch
-sys.path.insert(0, {folder!r})
-import submission
+_CALLS = """
+import importlib.util, sys, torch
 torch.manual_seed(0)
-made = [torch.randn(shape, device="cuda").to(getattr(torch, dtype)) for shape, dtype in {arrays!r}]
-submission.{entry}(*made)
-torch.cuda.synchronize()
+for name, path, entry, arrays in {calls!r}:
+    spec = importlib.util.spec_from_file_location(name.replace("/", "_"), path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    made = [torch.randn(shape, device="cuda").to(getattr(torch, dtype)) for shape, dtype in arrays]
+    call = getattr(module, entry)
+    call(*made)
+    torch.cuda.synchronize()
 """
 _FOR_NCU = """
-torch.cuda.cudart().cudaProfilerStart()
-submission.{entry}(*made)
-torch.cuda.synchronize()
-torch.cuda.cudart().cudaProfilerStop()
+    torch.cuda.cudart().cudaProfilerStart()
+    with torch.cuda.nvtx.range(name):
+        call(*made)
+        torch.cuda.synchronize()
+    torch.cuda.cudart().cudaProfilerStop()
 """
 _FOR_TORCH = """
-from torch.profiler import ProfilerActivity, profile
-with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as session:
-    submission.{entry}(*made)
-    torch.cuda.synchronize()
-rows = [row for row in session.key_averages() if row.device_type.name == "CUDA" and row.self_device_time_total]
-for row in sorted(rows, key=lambda row: -row.self_device_time_total)[:2]:
-    print(f"{{row.key[:60]}}: {{row.count}} ×, {{row.self_device_time_total:.0f}} µs in all")
+    from torch.profiler import ProfilerActivity, profile
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as session:
+        call(*made)
+        torch.cuda.synchronize()
+    rows = [row for row in session.key_averages() if row.device_type.name == "CUDA" and row.self_device_time_total]
+    print("<0," + name + ">")
+    for row in sorted(rows, key=lambda row: -row.self_device_time_total)[:2]:
+        print(f"{row.key[:60]}: {row.count} ×, {row.self_device_time_total:.0f} µs in all", flush=True)
 """
 
 
 def gather(names: Sequence[str] = KERNELS) -> None:
-    """Ask `ncu` and torch.profiler about each kernel, on the largest timed case, and keep what they say."""
-    known = {row["name"] for row in kept(_path())}
+    """Ask torch.profiler and `ncu` about each kernel, on the last timed case, and keep what they print."""
     by_name = {each.name: each for each in corpus()}
-    for name in names:
-        if name in known:
-            continue
-        each = by_name[name]
-        exercise = find(each.exercise)
-        case = exercise.timed_cases[-1]
-        with tempfile.TemporaryDirectory() as place:
-            Path(place, "submission.py").write_text(each.source, encoding="utf-8")
-            arrays = [(array.shape, array.dtype) for array in case.arrays]
-            call = _CALL.format(folder=place, arrays=arrays, entry=exercise.entry)
-            said = {
-                "ncu": _asked(place, ["ncu", "--set", "full", "--profile-from-start", "off", "--launch-count",
-                                      str(_LAUNCHES)], call + _FOR_NCU.format(entry=exercise.entry)),
-                "profiler": _asked(place, [], call + _FOR_TORCH.format(entry=exercise.entry)),
-            }  # fmt: skip
-        keep(_path(), {"name": name, "case": case.name, **said})
-        print(
-            name, *(advice_of(said["ncu"]) or [said["ncu"][-300:]]), said["profiler"][-300:], sep="\n    ", flush=True
-        )
+    with tempfile.TemporaryDirectory() as place:
+        calls = []
+        for name in names:
+            exercise = find(by_name[name].exercise)
+            path = Path(place, f"{name.replace('/', '_')}.py")
+            path.write_text(by_name[name].source, encoding="utf-8")
+            arrays = [(array.shape, array.dtype) for array in exercise.timed_cases[-1].arrays]
+            calls.append((name, str(path), exercise.entry, arrays))
+        script = _CALLS.format(calls=calls)
+        ncu = ["ncu", "--nvtx", "--profile-from-start", "off", "--launch-count", str(_LAUNCHES)]
+        ncu += [word for section in _SECTIONS for word in ("--section", section)]
+        for tool, command, more in (("profiler", [], _FOR_TORCH), ("ncu", ncu, _FOR_NCU)):
+            printed = _asked(place, command, script + more)
+            EVIDENCE.mkdir(exist_ok=True)
+            keep(_path(), {"tool": tool, "printed": printed})
+            print(tool, printed[-3000:], sep="\n", flush=True)
 
 
 def _asked(place: str, tool: Sequence[str], script: str) -> str:
     """Return what a tool prints about the script, or why there is nothing."""
     if tool and shutil.which(tool[0]) is None:
         return f"{tool[0]} is not installed."
-    path = Path(place, "call.py")
+    path, printed = Path(place, "calls.py"), Path(place, "printed.txt")
     path.write_text(script, encoding="utf-8")
-    try:
-        ended = subprocess.run([*tool, sys.executable, str(path)], capture_output=True, text=True, timeout=_LIMIT_S,
-                               cwd=place, check=False)  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return f"It did not end within {_LIMIT_S:.0f} s."
-    return (ended.stdout + ended.stderr)[-40_000:]
+    with printed.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen([*tool, sys.executable, str(path)], stdout=file, stderr=file, cwd=place,
+                                   env={**os.environ, **toolkit(os.environ)}, start_new_session=True)  # fmt: skip
+        try:
+            process.wait(timeout=_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return printed.read_text(encoding="utf-8", errors="replace")[-400_000:]
+
+
+def by_kernel(printed: str) -> dict[str, str]:
+    """Divide what a tool prints by the ranges that are named after the files."""
+    found: dict[str, str] = {}
+    parts = _RANGE.split(printed)
+    for name, text in zip(parts[1::2], parts[2::2], strict=True):
+        found[name] = found.get(name, "") + text
+    return found
 
 
 def advice_of(printed: str) -> list[str]:
@@ -123,44 +141,46 @@ def _percent(text: str) -> float:
 
 def table() -> Path:
     """Write the table, and return its path."""
-    asked = {row["name"]: row for row in kept(_path())}
-    every, slow_ones = texts(), {each.name: each for each in corpus()}
-    found = answers(every)
+    printed = {row["tool"]: row["printed"] for row in kept(_path())}
+    of_ncu, of_torch = by_kernel(printed["ncu"]), by_kernel(printed["profiler"])
+    slow_ones, found = {each.name: each for each in corpus()}, answers(texts())
     gpu = next(answer.gpu for answer in found.values())
     lines = [
         f"# Ten slow kernels, and what three tools tell about them ({gpu})",
         "",
         "`python -m benchmarks.advice` wrote this page. The gain is that of the same work without the cause.",
+        f"`ncu` had the sections {', '.join(_SECTIONS)}.",
+        "Its two pieces of advice with the largest estimates are shown.",
         "",
         "| Kernel and cause | Gain | `ncu` | torch.profiler | `explain` |",
         "| --- | --- | --- | --- | --- |",
     ]
     for name in KERNELS:
-        answer, row = found.get(f"slow/{name}"), asked.get(name)
-        if answer is None or row is None:
+        answer = found.get(f"slow/{name}")
+        if answer is None:
             continue
         brings = reached(slow_ones[name], found)
         cells = [
             f"`{name}`: {slow_ones[name].cause}",
             f"{brings:.1f}×" if brings else "",
-            " ".join(advice_of(row["ncu"])[:_FIRST]) or _refusal(row["ncu"]),
-            row["profiler"].strip().replace("\n", "; "),
+            " ".join(advice_of(of_ncu.get(name, ""))[:_FIRST]) or _nothing(printed["ncu"], name in of_ncu),
+            of_torch.get(name, "").strip().replace("\n", "; "),
             " ".join(sentence(cause) for cause in answer.with_gpu[:_FIRST]) or "no cause",
         ]
         lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
-    path = RESULTS / "slow" / f"{gpu.lower().replace(' ', '-')}.md"
-    path.parent.mkdir(exist_ok=True)
+    path = EVIDENCE / f"nvidia-{gpu.lower().replace(' ', '-')}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def _refusal(printed: str) -> str:
-    errors = [line for line in printed.splitlines() if line.startswith("==ERROR==")]
-    return errors[0] if errors else printed.strip().split("\n")[-1][:200]
+def _nothing(printed: str, asked: bool) -> str:
+    """Return why there is no advice: none was given, or the tool's own message."""
+    said = [line for line in printed.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
+    return "no advice" if asked else (said[0] if said else "not reached in time")
 
 
 def _path() -> Path:
-    return folder("slow") / "advice.jsonl"
+    return EVIDENCE / "advice.jsonl"
 
 
 def main(arguments: Sequence[str]) -> Any:

@@ -2,28 +2,32 @@
 
     python -m benchmarks slow
     python -m benchmarks.slow simulator|cuda [--at-once N]
-    python -m benchmarks.slow show
+    python -m benchmarks.slow show|record
 
-The first form needs a GPU. The second gathers only the evidence of one device. The third prints what the evidence so
-far says about each file.
+The first form needs a GPU. The second gathers only the evidence of one device. `show` prints what the evidence so far
+says about each file, and `record` makes the rows from it again, after a change to the causes.
 
-The evidence about each text is a line under `BENCH_STATE`; a later run gathers only what is new or changed.
+The evidence about each text is a line of `results/slow/<gpu or simulator>.jsonl`. A later run gathers only what is new
+or changed.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import math
+import os
 import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.limits import Limit, folder, keep, kept
-from benchmarks.rows import Recorder
+from benchmarks.limits import Limit, keep, kept
+from benchmarks.rows import Recorder, commit
 from grader.authoring.stubs import solution
 from grader.bottleneck.cause import sentence
 from grader.bottleneck.diagnosis import causes
@@ -32,16 +36,20 @@ from grader.bottleneck.time_model import headroom
 from grader.errors import GraderError
 from grader.exercises import find
 from grader.hardware import gpus
+from grader.judge.gpu.ceilings import Machine
 from grader.judge.service import Judge
+from grader.results import RESULTS
 from grader.verdict import Cause
 from tests.honest import corpus as honest
 from tests.slow.corpus import Slow, corpus
 
 __all__ = ["Answer", "Text", "answers", "gather", "reached", "slow", "texts"]
 
-_FILE_S = 20.0  # a file is not begun with less time left
+EVIDENCE = RESULTS / "slow"
+_FILE_S = 8.0  # a file is not begun with less time left
 _AT_ONCE = 6  # simulators
 _HONEST = 2  # fast submissions of each exercise
+_COMPILES_LONG = ("spilling_tile", "float32_tiles", "no_dot")
 _NEAR = 0.25  # of the reached gain
 _FIRST = 2  # causes that count as named
 
@@ -62,7 +70,7 @@ class Text:
 
 
 def texts() -> list[Text]:
-    """The corpus, each exercise after its reference; then fast honest work."""
+    """The corpus, each exercise after its reference; then fast honest work; last what compiles for a minute."""
     slow_ones = corpus()
     exercises = list(dict.fromkeys(each.exercise for each in slow_ones))
     found = []
@@ -72,7 +80,7 @@ def texts() -> list[Text]:
     for exercise in exercises:
         fast = [each for each in honest.corpus() if each.fast and each.exercise == exercise and not each.lacks]
         found += [Text(f"honest/{each.name}", exercise, each.source) for each in fast[:_HONEST]]
-    return found
+    return sorted(found, key=lambda text: any(word in text.name for word in _COMPILES_LONG))
 
 
 def gather(device: Device, wanted: Sequence[Text], limit: Limit, at_once: int = 1) -> None:
@@ -99,12 +107,18 @@ def _gather(device: Device, wanted: Sequence[Text], limit: Limit) -> None:
                 continue
             seconds = round(time.monotonic() - begun, 2)
             print(f"{device:10} {each.name:44} {seconds:6.1f} s", flush=True)
-            row = {"name": each.name, "sha256": each.sha256, "gpu": claims["gpu"], "seconds": seconds}
-            keep(_path(device), row | {"claims": claims})
+            row = {"name": each.name, "sha256": each.sha256, "seconds": seconds, "commit": commit()}
+            keep(_path(device), row | {"date": datetime.now(UTC).date().isoformat(), "claims": claims})
 
 
 def _path(device: Device) -> Path:
-    return folder("slow") / f"{device}.jsonl"
+    """Return the file of the simulator, of the GPU that is here, or of the first GPU with a file."""
+    EVIDENCE.mkdir(exist_ok=True)
+    if device == "simulator":
+        return EVIDENCE / "simulator.jsonl"
+    here = [gpu.name.lower().replace(" ", "-") for gpu in gpus()[:1]]
+    others = sorted(path.stem for path in EVIDENCE.glob("nvidia-*.jsonl"))
+    return EVIDENCE / f"{(here + others)[0]}.jsonl"
 
 
 def _known(device: Device) -> dict[str, dict[str, Any]]:
@@ -151,7 +165,10 @@ def slow(recorder: Recorder) -> None:
     limit, wanted = Limit(900), texts()
     gather("cuda", wanted, limit)
     gather("simulator", wanted, limit, _AT_ONCE)
-    found = answers(wanted)
+    _record(recorder, answers(wanted))
+
+
+def _record(recorder: Recorder, found: dict[str, Answer]) -> None:
     named = without = near = measured = 0
     every = [each for each in corpus() if f"slow/{each.name}" in found]
     for each in every:
@@ -162,7 +179,7 @@ def slow(recorder: Recorder) -> None:
         named += 0 < rank <= _FIRST
         without += 0 < rank_without <= _FIRST
         brings = reached(each, found)
-        said = next((cause.at_most for cause in answer.with_gpu if cause.kind == each.cause), None)
+        said = predicted(each, answer)
         if brings is not None:
             recorder.add("slow", each.name, "reached_gain", "1", brings)
         if said is not None:
@@ -177,6 +194,14 @@ def slow(recorder: Recorder) -> None:
     recorder.add("slow", "all", "gains_predicted", "1", near)
     recorder.add("slow", "fast work", "files", "1", len(fast))
     recorder.add("slow", "fast work", "false_causes", "1", sum(bool(answer.with_gpu) for answer in fast))
+
+
+def predicted(each: Slow, answer: Answer) -> float | None:
+    """Return how many times as fast the twin should be: by its one cause, or by all if the twin is a reference."""
+    gains = {cause.kind: cause.at_most or 1.0 for cause in answer.with_gpu}
+    if each.cause not in gains:
+        return None
+    return gains[each.cause] if "/" in each.twin else math.prod(gains.values())
 
 
 def _rank(each: Slow, found: Sequence[Cause]) -> int:
@@ -197,19 +222,31 @@ def _show() -> None:
         print(f"{name}  {answer.us or 0:.1f} µs  headroom {answer.headroom or 0:.2f}  {answer.seconds:.1f} s")
         if name in slow_ones:
             brings = reached(slow_ones[name], found)
-            print(f"    {slow_ones[name].cause}; reached {brings:.2f}" if brings else "    not known")
+            said = predicted(slow_ones[name], answer)
+            print(f"    {slow_ones[name].cause}: reached {brings or 0:.2f}, predicted {said or 0:.2f}")
         print(*(f"    {cause.kind}: {sentence(cause)}" for cause in answer.with_gpu), sep="\n")
         print(f"    without a GPU: {[cause.kind for cause in answer.without]}")
+
+
+def _machine() -> tuple[Machine, str, str]:
+    """Return the machine of the GPU's evidence, and the commit and the date of its last line."""
+    last = kept(_path("cuda"))[-1]
+    claims = last["claims"]
+    names = {name: claims[name] for name in ("gpu", "driver", "torch", "copy_gbps", "peak_tflops", "multiprocessors")}
+    return Machine(device="cuda", triton="", python="", l2_bytes=0, **names), last["commit"], last["date"]
 
 
 def main(arguments: Sequence[str]) -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.slow")
-    parser.add_argument("what", choices=["simulator", "cuda", "show"])
+    parser.add_argument("what", choices=["simulator", "cuda", "show", "record"])
     parser.add_argument("--at-once", type=int, default=1, help="how many judges")
     asked = parser.parse_args(arguments)
     if asked.what == "show":
         _show()
+    elif asked.what == "record":
+        machine, os.environ["COMMIT"], date = _machine()
+        _record(Recorder(machine, date), answers(texts()))
     elif asked.what == "cuda" and not gpus():
         raise SystemExit("The evidence of a GPU needs a GPU, and there is none here.")
     else:

@@ -18,7 +18,7 @@
 # | :--- | :--- | ---: | ---: |
 # | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) | `time_gpu` | ⟦ minutes("01_profiling/01_time_a_gpu_call") ⟧ | ⟦ points("01_profiling/01_time_a_gpu_call") ⟧ |
 # | [Read a profile](01_profiling/02_read_a_profile.ipynb) | `trace_facts` | ⟦ minutes("01_profiling/02_read_a_profile") ⟧ | ⟦ points("01_profiling/02_read_a_profile") ⟧ |
-# | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) | `unblock` | ⟦ minutes("01_profiling/03_free_a_pipeline") ⟧ | ⟦ points("01_profiling/03_free_a_pipeline") ⟧ |
+# | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) | `unblock`, `name_cause` | ⟦ minutes("01_profiling/03_free_a_pipeline") ⟧ | ⟦ points("01_profiling/03_free_a_pipeline") ⟧ |
 # | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) | `predict_ms` | ⟦ minutes("01_profiling/04_draw_the_roofline") ⟧ | ⟦ points("01_profiling/04_draw_the_roofline") ⟧ |
 # | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) | `fuse` | ⟦ minutes("01_profiling/05_let_the_compiler_fuse") ⟧ | ⟦ points("01_profiling/05_let_the_compiler_fuse") ⟧ |
 # | [Catch a lying benchmark](01_profiling/06_catch_a_lying_benchmark.ipynb) | `audit` | ⟦ minutes("01_profiling/06_catch_a_lying_benchmark") ⟧ | ⟦ points("01_profiling/06_catch_a_lying_benchmark") ⟧ |

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from grader.verdict import Cause
 
-__all__ = ["BASES", "Cause", "capped", "gain", "in_times", "ranked", "sentence"]
+__all__ = ["BASES", "Cause", "divided", "gain", "in_times", "ranked", "sentence"]
 
 BASES = {
     "accesses": "accesses counted in the simulator",
@@ -19,6 +20,8 @@ BASES = {
 _ASSUMED = {"built in each call": 10_000.0, "many launches": 1000.0}  # of unknown gains, for their order only
 _MOST = 100.0  # a larger ratio is not stated
 _WORTH = 1.1  # a cause that would bring less is not one
+_COUNTED = ("repeated reads", "extra traffic", "extra operations")  # their bytes are known, so is their share
+_UNKNOWN = 2.0  # stands for a ratio that is not known, where several causes share the time
 
 
 def in_times(ratio: float) -> str:
@@ -43,11 +46,20 @@ def sentence(cause: Cause) -> str:
     return f"{where}{seen.removesuffix('.')}. {cause.cure.removesuffix('.')} ({brings}evidence: {BASES[cause.basis]})."
 
 
-def capped(cause: Cause, most: float | None) -> Cause:
-    """The cause, with a gain of no more than `most`: the measured time over the least possible one."""
+def divided(causes: Sequence[Cause], most: float | None) -> list[Cause]:
+    """Divide `most`, the measured time over a good solution's, among the causes, whose gains multiply.
+
+    A cause whose bytes were counted brings what they take. The others share what is left, by the logarithms of their
+    own ratios, because those tell only which is larger. Without `most`, the ratios stay.
+    """
     if most is None:
-        return cause
-    return replace(cause, at_most=most if cause.at_most is None else min(cause.at_most, most))
+        return list(causes)
+    counted = {id(one): min(one.at_most, most) for one in causes if one.kind in _COUNTED and one.at_most is not None}
+    rest = [one for one in causes if id(one) not in counted]
+    left = max(1.0, most / math.prod(counted.values())) if counted else most
+    weights = {id(one): math.log(max(_WORTH, one.at_most or _UNKNOWN)) for one in rest}
+    shares = {of: left ** (weight / sum(weights.values())) for of, weight in weights.items()}
+    return [replace(one, at_most=(counted | shares)[id(one)]) for one in causes]
 
 
 def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:

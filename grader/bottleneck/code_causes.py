@@ -24,8 +24,7 @@ def spills(evidence: Evidence) -> Iterator[Cause]:
         return
     yield Cause(
         "spills",
-        f"{plural(worst.registers or 255, 'register')} per thread are not enough: {plural(worst.spilled, 'byte')} per "
-        "thread are spilled to memory and read back.",
+        f"There are too few registers: {plural(worst.spilled, 'byte')} per thread go to memory and come back.",
         "Give each thread fewer values to hold: use more warps per program, or a smaller block or tile",
         "code",
         _line(evidence, worst),

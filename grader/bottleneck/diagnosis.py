@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from grader.bottleneck import code_causes, launch_causes, memory_causes
-from grader.bottleneck.cause import capped, ranked
+from grader.bottleneck.cause import divided, ranked
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.time_model import headroom as headroom_on
 from grader.bottleneck.time_model import headroom_of
@@ -34,13 +34,15 @@ def causes(exercise: Exercise, source: str, *gathered: Evidence, headroom: float
         found += _of(exercise, source, evidence)
     if any(cause.kind == "many launches" for cause in found):
         found = [cause for cause in found if cause.kind != "few programs"]  # each launch is small, but they are many
-    return ranked(capped(cause, headroom) for cause in found)
+    if not found and on_gpu is not None:
+        found = [*launch_causes.host_time(on_gpu)]
+    return ranked(divided(ranked(found), headroom))
 
 
 def with_causes(verdict: Verdict, source: str, simulated: Evidence) -> Verdict:
     """Return a verdict on a slow submission with the causes that the simulator's evidence supports as well."""
-    found = causes(find(verdict.exercise), source, simulated, headroom=headroom_of(verdict.timings))
-    return replace(verdict, causes=ranked([*verdict.causes, *found]))
+    found = ranked([*verdict.causes, *causes(find(verdict.exercise), source, simulated)])
+    return replace(verdict, causes=ranked(divided(found, headroom_of(verdict.timings))))
 
 
 def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:

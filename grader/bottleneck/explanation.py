@@ -9,7 +9,17 @@ from typing import Any
 
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import SECTOR_BYTES, WARP, Code, Evidence, Kernel, Run
-from grader.bottleneck.time_model import Part, byte_parts, good_us, headroom, moved_again, roofline_us, time_parts
+from grader.bottleneck.time_model import (
+    Part,
+    Roofline,
+    byte_parts,
+    good_us,
+    headroom,
+    moved_again,
+    roofline_of,
+    roofline_us,
+    time_parts,
+)
 from grader.exercise import Exercise
 from grader.verdict import Cause
 from grader.words import plural, time
@@ -44,12 +54,14 @@ class Explanation:
     seen: tuple[str, ...]
     ran: bool
     headroom: float | None = None  # the measured time over a good solution's, if there is a GPU
+    roofline: Roofline | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, text and numbers, ready for `json.dumps`."""
         named = {name: [asdict(each) for each in getattr(self, name)] for name in ("causes", "parts", "lines")}
         plain = {"exercise": self.exercise.id, "ran": self.ran, "unit": self.unit, "headroom": self.headroom}
-        return {**plain, **named, "seen": [*self.seen]}
+        point = asdict(self.roofline) if self.roofline is not None else None
+        return {**plain, **named, "roofline": point, "seen": [*self.seen]}
 
 
 def explain(exercise: Exercise, source: str, *gathered: Evidence) -> Explanation:
@@ -69,6 +81,7 @@ def explain(exercise: Exercise, source: str, *gathered: Evidence) -> Explanation
         seen=tuple(_seen(exercise, gathered)),
         ran=any(each.runs for each in gathered),
         headroom=headroom(exercise, on_gpu) if on_gpu is not None else None,
+        roofline=roofline_of(exercise, on_gpu) if on_gpu is not None else None,
     )
 
 

@@ -10,14 +10,17 @@ from grader.bottleneck.evidence import WARP, Evidence, Launch, Run
 from grader.exercise import Exercise
 from grader.submission.solution_cell import parsed
 from grader.verdict import Cause
-from grader.words import plural
+from grader.words import plural, time
 
-__all__ = ["few_programs", "low_occupancy", "many_launches", "small_blocks", "small_programs", "source_causes"]
+__all__ = [
+    "few_programs", "host_time", "low_occupancy", "many_launches", "small_blocks", "small_programs", "source_causes",
+]  # fmt: skip
 
 _OF_AN_H100 = 132  # SMs, where the GPU is not known
 _LAUNCHES = 8  # per call
 _BLOCKS_PER_SM, _THREADS_PER_SM = 32, 2048
 _REGISTERS_PER_SM, _SHARED_PER_SM = 65_536, 233_472  # of an H100; a block takes 1 KB of the shared memory itself
+_IDLE_GPU = 1.5  # times the time of the kernels, from which on a call waits for the host
 _LOW = 0.2  # of the threads that fit on an SM
 _SMALL_PROGRAM = 64  # elements
 _MUCH_LARGER = 4  # of two cases: a grid that does not grow with the problem is the same for both
@@ -132,6 +135,20 @@ def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterato
             "calls",
             found[-1][1].line if found else None,
             multiprocessors / programs,
+        )
+
+
+def host_time(evidence: Evidence) -> Iterator[Cause]:
+    """A call that takes much longer than its kernels, although it is queued ahead of the GPU."""
+    run, busy = evidence.largest, evidence.kernels_us
+    if run is not None and run.us and busy and run.us >= _IDLE_GPU * busy:
+        yield Cause(
+            "host time",
+            f"The kernels of a call take {time(busy)} of its {time(run.us)}. In the rest, the GPU waits for the host.",
+            "Move work on the host out of the call, such as making tensors and choosing constants",
+            "times",
+            None,
+            run.us / busy,
         )
 
 

@@ -12,7 +12,10 @@ from grader.exercise import Case, Exercise
 from grader.results import RESULTS, files
 from grader.verdict import Timing
 
-__all__ = ["Part", "byte_parts", "good_us", "headroom", "headroom_of", "moved_again", "roofline_us", "time_parts"]
+__all__ = [
+    "Part", "Roofline", "byte_parts", "good_us", "headroom", "headroom_of", "moved_again", "roofline_of", "roofline_us",
+    "time_parts",
+]  # fmt: skip
 
 _LEAST = 0.01  # of a bar: a smaller part is not shown
 _RECORDED_SMS = 132  # of the GPUs that the results were recorded on
@@ -24,6 +27,39 @@ class Part:
 
     label: str
     share: float
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """A kernel below the ceilings of its GPU. `intensity`: operations per byte. `share`: of what the ceilings allow."""
+
+    intensity: float
+    tflops: float
+    share: float
+    copy_gbps: float
+    peak_tflops: float
+
+    @property
+    def share_in_words(self) -> str:
+        return f"{self.share:.0%}" if self.share >= 0.01 else f"{100 * self.share:.1g}%"
+
+    @property
+    def in_words(self) -> str:
+        limit = "arithmetic" if self.intensity * self.copy_gbps > 1e3 * self.peak_tflops else "memory"
+        intensity = f"{self.intensity:,.0f}" if self.intensity >= 10 else f"{self.intensity:.2g}"
+        return (
+            f"At {intensity} operations per byte, {limit} is the limit of this GPU. The kernel reaches "
+            f"{self.share_in_words} of what the ceilings allow: {self.tflops:.3g} TFLOPS."
+        )
+
+
+def roofline_of(exercise: Exercise, evidence: Evidence) -> Roofline | None:
+    """Return where the largest case lies on the roofline of this GPU; None if its time or a ceiling is not known."""
+    run, least = evidence.largest, roofline_us(exercise, evidence)
+    if run is None or not run.us or not least or not (operations := exercise.operations(run.case)):
+        return None
+    intensity = operations / max(1, exercise.bytes_moved(run.case))
+    return Roofline(intensity, operations / run.us / 1e6, least / run.us, evidence.copy_gbps, evidence.peak_tflops)
 
 
 def headroom(exercise: Exercise, evidence: Evidence) -> float | None:

@@ -36,6 +36,7 @@ from grader.exercises.numba_cupy.ls_stars import LS_STARS
 from grader.exercises.numba_cupy.periodogram_numpy import PERIODOGRAM_NUMPY
 from grader.exercises.profiling.audit import AUDIT
 from grader.exercises.profiling.fuse import FUSE
+from grader.exercises.profiling.name_cause import NAME_CAUSE
 from grader.exercises.profiling.predict_ms import PREDICT_MS
 from grader.exercises.profiling.time_gpu import TIME_GPU
 from grader.exercises.profiling.trace_facts import TRACE_FACTS
@@ -50,7 +51,7 @@ from grader.exercises.triton.vector_add import VECTOR_ADD
 from grader.exercises.triton.widen import WIDEN
 
 _IN_ORDER = (  # of the course
-    *(TIME_GPU, TRACE_FACTS, UNBLOCK, PREDICT_MS, FUSE, AUDIT),
+    *(TIME_GPU, TRACE_FACTS, UNBLOCK, NAME_CAUSE, PREDICT_MS, FUSE, AUDIT),
     *(SQUARE_MATRIX, GRAYSCALE, TRANSPOSE, MEAN_CUDA, LEAKY_RELU_OP, MATMUL_TILED),
     *(VECTOR_ADD, MEAN_TRITON, SOFTMAX, OUTER_PRODUCT, MATMUL, MATMUL_LEAKY_RELU, MATMUL_OPEN),
     *(SOFTMAX_LONG, ATTENTION, VECTOR_WIDTH, WIDEN),

@@ -6,12 +6,14 @@ import textwrap
 
 from grader.bottleneck.cause import sentence
 from grader.bottleneck.explanation import Explanation
+from grader.feedback.pictures import roofline
 from grader.feedback.report import NO_TEX, code, css
 from grader.words import clean
 
 __all__ = ["explanation_as_html", "explanation_as_text"]
 
 _WIDTH, _BAR = 100, 40
+_CAUSES = 4  # that are shown
 _SLOW = 1.3  # times a good solution's time
 _LINES = "Lines that move the most bytes"
 _COLOURS = ("var(--gr-good)", "var(--gr-warn)", "var(--gr-bad)", "var(--gr-calm)", "var(--gr-soft)")
@@ -25,6 +27,8 @@ def explanation_as_text(explanation: Explanation) -> str:
         for part in explanation.parts:
             bar = "█" * max(1, round(_BAR * part.share))
             blocks[-1].append(f"  {part.label:<20} {part.share:>4.0%} {bar}")
+    if explanation.roofline is not None:
+        blocks.append(["On the roofline", f"  {explanation.roofline.in_words}"])
     if explanation.lines:
         blocks.append([_LINES, "  line share  code"])
         blocks[-1] += [f"  {each.line:>4} {each.share:>5.0%}  {clean(each.text)[:80]}" for each in explanation.lines]
@@ -45,6 +49,9 @@ def explanation_as_html(explanation: Explanation) -> str:
         )
         bar = f'<div role="img" aria-label="{"; ".join(shares)}" style="display:flex;height:1.1em">{blocks}</div>'
         parts.append(_part(_heading(explanation), f"{bar}<p>{'; '.join(shares)}</p>"))
+    if explanation.roofline is not None:
+        said = f"<p>{code(explanation.roofline.in_words)}</p>"
+        parts.append(_part("On the roofline", roofline(explanation.roofline) + said))
     if explanation.lines:
         rows = "".join(
             f"<tr><td>{each.line}</td><td>{each.share:.0%}</td><td style='text-align:left'>"
@@ -73,10 +80,12 @@ def _verdict(explanation: Explanation) -> list[str]:
         if explanation.headroom is not None and explanation.headroom >= _SLOW:
             found += f" Yet a good solution is {explanation.headroom:.1f}× as fast: look at the kernels below."
         return [found]
-    several = len(explanation.causes) > 1
-    return [*(sentence(cause) for cause in explanation.causes[:4])] + (
-        ["These causes were found together: fixing one may reveal the next."] if several else []
-    )
+    said = [sentence(cause) for cause in explanation.causes[:_CAUSES]]
+    if len(explanation.causes) > 1:
+        said.append("These causes were found together: fixing one may reveal the next.")
+        if explanation.headroom is not None:
+            said[-1] += f" Their gains multiply to at most {explanation.headroom:.1f}×; each one's share is a guess."
+    return said
 
 
 def _heading(explanation: Explanation) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 
+from grader.bottleneck.time_model import Roofline
 from grader.verdict import GateResult, Mismatch
 from grader.words import count, plural
 
@@ -86,6 +88,35 @@ def share_bar(share: float) -> str:
     """A bar for a share of the roofline: its full length is the measured copy bandwidth."""
     wide = 90.0
     return _svg(wide, 10, _rect("gr-track", 0, 1, wide, 8) + _rect("gr-bar-good", 0, 1, wide * min(share, 1.0), 8))
+
+
+def roofline(point: Roofline) -> str:
+    """The two ceilings of the GPU on logarithmic axes, and the kernel below them. `Roofline.in_words` says the same."""
+    wide, tall, left = 320.0, 120.0, 50.0
+    ridge = 1e3 * point.peak_tflops / point.copy_gbps
+    first, last = math.log10(min(point.intensity, ridge)) - 0.7, math.log10(max(point.intensity, ridge)) + 0.7
+    top = math.log10(point.peak_tflops)
+    bottom = min(top - 1, math.log10(point.tflops)) - 0.5
+
+    def at(intensity: float, tflops: float) -> tuple[float, float]:
+        x = (math.log10(intensity) - first) / (last - first)
+        y = (top + 0.2 - math.log10(tflops)) / (top + 0.2 - bottom)
+        return left + wide * x, tall * min(1.0, y)
+
+    lowest = max(10**first, 1e3 * 10**bottom / point.copy_gbps)
+    start, corner, end = at(lowest, lowest * point.copy_gbps / 1e3), at(ridge, point.peak_tflops), at(10**last, 10**top)
+    x, y = at(point.intensity, point.tflops)
+    roof = at(point.intensity, point.tflops / point.share)
+    parts = [
+        _line("gr-gate", *start, *corner),
+        _line("gr-gate", *corner, *end),
+        _line("gr-whisker", x, y, *roof),
+        f'<circle class="gr-mark" cx="{x:.1f}" cy="{y:.1f}" r="5"/>',
+        _text(left + wide, corner[1] - 6, f"{point.peak_tflops:.0f} TFLOPS", "end"),
+        _text((start[0] + corner[0]) / 2 - 8, (start[1] + corner[1]) / 2 - 4, f"{point.copy_gbps:,.0f} GB/s", "end"),
+        _text(x + 9, y + 4, f"{point.share_in_words} of the roofline"),
+    ]
+    return _svg(left + wide + 90, tall + 6, "".join(parts), point.in_words)
 
 
 def _rows_columns(shape: tuple[int, ...]) -> tuple[int, int] | None:

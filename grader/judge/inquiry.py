@@ -24,7 +24,7 @@ _ROWS, _LETTERS, _DEEP = 100, 200, 8  # of a claim: a submission may send megaby
 
 def nothing(bench: Bench) -> dict[str, Any]:
     """The evidence about a submission that does not run."""
-    names = ("copy_gbps", "peak_tflops", "gpu", "multiprocessors")
+    names = ("copy_gbps", "peak_tflops", "gpu", "multiprocessors", "driver", "torch")
     machine = {name: getattr(bench.machine, name) for name in names}
     return {"simulated": bench.device != "cuda", "runs": [], "codes": None, "kernels": [], **machine}
 

@@ -396,10 +396,69 @@ recorded_output("ncu")
 # | one observed call | launches, blocks and threads, operations of torch | no |
 # | accesses counted in the simulator | sectors, bank conflicts, repeated reads, atomics | no |
 # | the compiled code | spilled registers, double precision, missing tensor cores | no |
+# | a run under `torch.profiler` | grid, registers, shared memory and occupancy of each kernel | yes |
 # | the measured times | the share of the time for bytes, arithmetic, launches and waiting | yes |
 #
-# The simulator counts accesses in a small case, and `explain` reads no hardware counters. So treat a cause as a
-# hypothesis: fix it, and measure again. If the evidence supports no cause, `explain` says so.
+# On a GPU, the gains are limited by the time of the course's own solution, as recorded and scaled to your GPU. The
+# simulator counts accesses in a small case, and `explain` reads no hardware counters. So treat a cause as a hypothesis:
+# fix it, and measure again. If the evidence supports no cause, `explain` says so.
+
+# %% [markdown]
+# ## Exercise: name the cause
+#
+# `explain` compares what each cause costs. Now do it yourself. Write `name_cause(evidence)`: it takes the evidence about
+# one slow call and returns the name of the cause that costs the most time. Here is the evidence about one call:
+
+# %%
+example = {
+    "time_us": 1352.0,
+    "launches": 64, "launch_us": 4.0,
+    "must_move_bytes": 1_000_000_000, "moved_bytes": 3_000_000_000, "copy_gbps": 3000.0,
+    "sectors_per_access": 4, "sectors_needed": 4,
+    "blocks": 120, "sms": 132,
+}  # fmt: skip
+
+# %% [markdown]
+# A call pays for four causes on top of the time for the bytes that must move. Let `moving` be the time for all
+# `moved_bytes` at a copy's bandwidth.
+#
+# | Name | Cost |
+# | --- | --- |
+# | `"launches"` | `launch_us` for each launch after the first |
+# | `"repeated traffic"` | the time for `moved_bytes` beyond `must_move_bytes`, at a copy's bandwidth |
+# | `"scattered access"` | it makes `moving` longer by the factor `sectors_per_access / sectors_needed` |
+# | `"few blocks"` | with fewer blocks than SMs, it makes even that longer by the factor `sms / blocks` |
+# | `"none"` | if no cause costs a tenth of `time_us`, the call is near its limit |
+#
+# A gigabyte per second is 1000 bytes per microsecond. In `example`, the 63 further launches cost 252 µs, the two further
+# passes 667 µs, and the 12 idle SMs 100 µs. So the answer is `"repeated traffic"`. *(about 10 lines)*
+
+
+# %% nbgrader={"grade_id": "name_cause", "solution": true}
+def name_cause(evidence):
+    ### BEGIN SOLUTION
+    bytes_per_us = 1000 * evidence["copy_gbps"]
+    moving = evidence["moved_bytes"] / bytes_per_us
+    scattered = moving * evidence["sectors_per_access"] / evidence["sectors_needed"]
+    costs = {
+        "launches": (evidence["launches"] - 1) * evidence["launch_us"],
+        "repeated traffic": moving - evidence["must_move_bytes"] / bytes_per_us,
+        "scattered access": scattered - moving,
+        "few blocks": scattered * (max(1, evidence["sms"] / evidence["blocks"]) - 1),
+    }
+    cause = max(costs, key=costs.get)
+    return cause if costs[cause] >= evidence["time_us"] / 10 else "none"
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Try `name_cause(example)` in a cell of your own first. `check` then draws new kernels, some with several causes.
+
+# %% nbgrader={"grade_id": "check-name_cause", "grade": true, "locked": true, "points": 3}
+check(name_cause)
+
+# %% [markdown]
+# The costs of real kernels overlap, and few of them are this easy to separate. That is why `explain` says "up to".
 
 # %% [markdown]
 # ## Extra credit

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from grader.bottleneck.cause import gain, in_times, sentence
+from grader.bottleneck.cause import divided, gain, in_times, sentence
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.explanation import explain
 from grader.exercises import find
-from grader.feedback.explanation_report import explanation_as_text
+from grader.feedback.explanation_report import explanation_as_html, explanation_as_text
 from grader.verdict import Cause
 
 _LAUNCH: dict[str, Any] = {"kernel": "kern", "line": 9, "grid": [512, 1, 1], "threads": 256, "count": 1}
@@ -96,9 +96,18 @@ def test_few_threads_on_an_sm_are_named_with_what_limits_them() -> None:
     assert "Only 12% of the threads that an SM can hold fit on it, because of the shared memory" in cause.seen
 
 
+def test_a_call_that_takes_longer_than_its_kernels_waits_for_the_host() -> None:
+    """Only if nothing else explains it."""
+    evidence = _on_gpu("square_matrix", 9000.0, grid=[4096, 1, 1], occupancy_percent=90.0)
+    (cause,) = causes(find("square_matrix"), "", evidence)
+    assert (cause.kind, cause.basis) == ("host time", "times")
+    assert "The kernels of a call take 900 µs of its 9 ms" in cause.seen
+    assert causes(find("square_matrix"), _ENTRY.format("square_matrix", "x.cpu()"), evidence)[0].kind != "host time"
+
+
 def test_slow_work_without_a_known_cause_is_said_to_be_slow() -> None:
     """It is four times slower than a good solution, and nothing explains it."""
-    evidence = _on_gpu("square_matrix", 9000.0, grid=[4096, 1, 1], occupancy_percent=90.0)
+    evidence = _on_gpu("square_matrix", 9000.0, grid=[4096, 1, 1], occupancy_percent=90.0, microseconds=8900.0)
     explanation = explain(find("square_matrix"), "", evidence)
     assert explanation.causes == ()
     assert "Yet a good solution is 4.3× as fast" in explanation_as_text(explanation)
@@ -200,3 +209,23 @@ def test_an_operation_that_moves_nothing_has_no_share() -> None:
 def test_a_text_that_is_nested_deeply_tells_nothing(chain: str) -> None:
     """Python compiles it, but putting it into words takes too many calls within calls."""
     assert causes(find("vector_add"), _ENTRY.format("vector_add", f"return lambda x: x{chain}")) == ()
+
+
+def test_the_kernel_is_shown_below_the_ceilings_of_its_gpu() -> None:
+    """As a picture with a text that says the same, and as text."""
+    explanation = explain(find("square_matrix"), "", _on_gpu("square_matrix", 4000.0))
+    assert explanation.roofline is not None
+    assert explanation.roofline.share == pytest.approx(2 * 4 * 8192**2 / 260e3 / 4000)
+    said = "At 0.12 operations per byte, memory is the limit of this GPU. The kernel reaches 52% of what"
+    assert said in " ".join(explanation_as_text(explanation).split())
+    assert f'aria-label="{said}' in explanation_as_html(explanation)
+    assert explanation.to_dict()["roofline"]["copy_gbps"] == 260.0
+
+
+def test_gains_of_several_causes_multiply_to_the_headroom() -> None:
+    """Bytes that were counted bring what they take; the other cause gets what is left."""
+    counted, other = Cause("extra traffic", "", "", "accesses", None, 2.0), Cause("spills", "", "", "code")
+    assert [one.at_most for one in divided([counted, other], 6.0)] == [2.0, 3.0]
+    assert [one.at_most for one in divided([counted, other], 1.5)] == [1.5, 1.0]
+    assert [one.at_most for one in divided([other], 6.0)] == [pytest.approx(6.0)]
+    assert divided([other], None) == [other]

@@ -1,0 +1,204 @@
+"""Name the cause of a kernel's slowness from its evidence: whatever costs the most time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from grader.exercise import Array, Budget, Case, Exercise, Suspect
+from grader.protocol.channel import from_bytes, to_bytes
+
+CAUSES = ("launches", "repeated traffic", "scattered access", "few blocks", "none")
+# By the name of the case: the right answer, and the ranges of what is drawn.
+# These are launches, passes over the bytes, sectors per access, blocks per SM, and megabytes that must move.
+KINDS: dict[str, tuple[str, dict[str, tuple[float, float]]]] = {
+    "a launch per row": ("launches", {"launches": (500, 9000), "passes": (1.1, 1.3), "megabytes": (4, 64)}),
+    "three passes over the rows": ("repeated traffic", {"passes": (2.8, 4.0), "megabytes": (200, 900)}),
+    "a warp along a column": ("scattered access", {"sectors": (16, 32), "megabytes": (100, 900)}),
+    "a grid of a few blocks": ("few blocks", {"per_sm": (0.05, 0.4), "megabytes": (50, 500)}),
+    "a kernel at its limit": ("none", {"megabytes": (400, 1600), "launches": (1, 3), "passes": (1.0, 1.02)}),
+    "a hundred launches of long kernels": (
+        "repeated traffic", {"launches": (60, 120), "passes": (2.0, 3.0), "megabytes": (2500, 4000)},
+    ),
+    "scattered access to a small tensor": (
+        "launches", {"launches": (1000, 3000), "sectors": (24, 32), "megabytes": (0.5, 2)},
+    ),
+    "two passes by not quite enough blocks": (
+        "repeated traffic", {"passes": (2.0, 3.0), "per_sm": (0.8, 0.95), "megabytes": (300, 900)},
+    ),
+    "two passes, both scattered": (
+        "scattered access", {"passes": (1.8, 2.2), "sectors": (12, 32), "megabytes": (200, 900)},
+    ),
+    "a few launches more than one": ("none", {"launches": (9, 12), "megabytes": (4000, 9000)}),
+}  # fmt: skip
+_USUAL = {"launches": (1, 2), "passes": (1.0, 1.0), "sectors": (4, 4), "per_sm": (4, 16), "megabytes": (64, 512)}
+_NEEDED = 4  # sectors of an access of 32 lanes with 4 bytes each
+_CLEAR, _MOST_OF_NONE = 1.5, 0.08
+_WORTH = 0.1  # of the time
+_BYTES = 2000
+
+
+def evidence(kind: str) -> dict[str, Any]:
+    """The evidence about a new random kernel of one of the `KINDS`."""
+    right, ranges = KINDS[kind]
+    chance = random.SystemRandom()
+    while True:
+        drawn = {name: chance.uniform(*span) for name, span in (_USUAL | ranges).items()}
+        sms = chance.choice((58, 108, 114, 132, 142))
+        must = int(1e6 * drawn["megabytes"]) // 4 * 4
+        found = {
+            "launches": round(drawn["launches"]),
+            "launch_us": round(chance.uniform(2.0, 6.0), 2),
+            "must_move_bytes": must,
+            "moved_bytes": int(must * drawn["passes"]) // 4 * 4,
+            "sectors_per_access": round(drawn["sectors"]),
+            "sectors_needed": _NEEDED,
+            "blocks": max(1, round(sms * drawn["per_sm"])),
+            "sms": sms,
+            "copy_gbps": round(chance.uniform(250, 4200)),
+        }
+        costs = _costs(found)
+        least = must / found["copy_gbps"] / 1e3
+        found["time_us"] = round(least + sum(costs.values()), 3)
+        first, second = sorted(costs.values(), reverse=True)[:2]
+        clear = first < _MOST_OF_NONE * found["time_us"] if right == "none" else first > _CLEAR * second
+        if clear and _answer(found) == right:
+            return found
+
+
+def _costs(seen: dict[str, Any]) -> dict[str, float]:
+    """The microseconds that each cause costs."""
+    bytes_per_us = 1e3 * seen["copy_gbps"]
+    moving = seen["moved_bytes"] / bytes_per_us
+    waste = seen["sectors_per_access"] / seen["sectors_needed"]
+    return {
+        "launches": (seen["launches"] - 1) * seen["launch_us"],
+        "repeated traffic": (seen["moved_bytes"] - seen["must_move_bytes"]) / bytes_per_us,
+        "scattered access": moving * (waste - 1),
+        "few blocks": moving * waste * (max(1.0, seen["sms"] / seen["blocks"]) - 1),
+    }
+
+
+def _largest(costs: dict[str, float], least: float) -> str:
+    name = max(costs, key=lambda cause: costs[cause])
+    return name if costs[name] >= least else "none"
+
+
+def _answer(seen: dict[str, Any]) -> str:
+    return _largest(_costs(seen), _WORTH * seen["time_us"])
+
+
+def _by_ratio(seen: dict[str, Any]) -> str:
+    ratios = {
+        "launches": float(seen["launches"]),
+        "repeated traffic": seen["moved_bytes"] / seen["must_move_bytes"],
+        "scattered access": seen["sectors_per_access"] / seen["sectors_needed"],
+        "few blocks": seen["sms"] / seen["blocks"],
+    }
+    return _largest(ratios, 1.1)
+
+
+def _in_order(seen: dict[str, Any]) -> str:
+    """The first cause that is there at all."""
+    if seen["launches"] > 1:
+        return "launches"
+    if seen["moved_bytes"] > seen["must_move_bytes"]:
+        return "repeated traffic"
+    if seen["sectors_per_access"] > seen["sectors_needed"]:
+        return "scattered access"
+    return "few blocks" if seen["blocks"] < seen["sms"] else "none"
+
+
+def _always_one(seen: dict[str, Any]) -> str:
+    return _largest(_costs(seen), 0.0)
+
+
+def _launches_left_out(seen: dict[str, Any]) -> str:
+    return _largest(_costs(seen) | {"launches": 0.0}, _WORTH * seen["time_us"])
+
+
+def _wrong_unit(seen: dict[str, Any]) -> str:
+    """Gigabytes per second taken as bytes per microsecond, without the factor of a thousand."""
+    return _answer(seen | {"copy_gbps": seen["copy_gbps"] / 1e3})
+
+
+def _seen(inputs: Any) -> dict[str, Any]:
+    found: dict[str, Any] = from_bytes(inputs["evidence"])
+    return found
+
+
+def _number(name: str, inputs: Any) -> Any:
+    import torch
+
+    return torch.tensor([float(CAUSES.index(name))], dtype=torch.float64, device=inputs["evidence"].device)
+
+
+def _oracle(inputs: Any) -> Any:
+    return _number(_answer(_seen(inputs)), inputs)
+
+
+def _suspect(sentence: str, answer: Callable[[dict[str, Any]], str]) -> Suspect:
+    return Suspect(sentence, lambda inputs: _number(answer(_seen(inputs)), inputs))
+
+
+def _one_name(entry: Any, evidence: Any, out: Any) -> None:
+    from grader.protocol.channel import from_bytes
+
+    names = ("launches", "repeated traffic", "scattered access", "few blocks", "none")
+    answer = entry(from_bytes(evidence))
+    if answer not in names:
+        raise ValueError(f"name_cause must return one of {', '.join(map(repr, names))}, but returned {answer!r:.80}")
+    out.fill_(float(names.index(answer)))
+
+
+def _case(name: str) -> Case:
+    return Case(name, (Array("evidence", (_BYTES,), "uint8"), Array("out", (1,), "float64", role="out")))
+
+
+_CASES = tuple(_case(name) for name in KINDS)
+
+NAME_CAUSE = Exercise(
+    id="name_cause",
+    title="Name the cause",
+    chapter="01_profiling",
+    notebook="03_free_a_pipeline",
+    entry="name_cause",
+    parameters=("evidence",),
+    backend="torch",
+    cases=_CASES,
+    simulator_cases=_CASES,
+    timed_cases=(),
+    plot_cases=(),
+    harness=_one_name,
+    draw=lambda case, source, machine: {"evidence": to_bytes(evidence(case.name), _BYTES)},
+    oracle=_oracle,
+    budget=Budget(absolute=1e-6, relative=0.0),
+    answers=("number of the cause",),
+    bytes_moved=lambda case: case.arrays[0].shape[0],
+    operations=lambda case: case.arrays[0].shape[0],
+    correctness_points=3,
+    suspects=(
+        _suspect(
+            "The ratios were compared, not the times. A thousand launches may cost less than one more read: compute "
+            "what each cause costs in microseconds.",
+            _by_ratio,
+        ),
+        _suspect(
+            "The first cause that is present was named. Compute what each one costs in microseconds, and name the "
+            "largest.",
+            _in_order,
+        ),
+        _suspect('If no cause costs a tenth of the time, the answer is "none".', _always_one),
+        _suspect(
+            "A cost has the wrong unit: 1 GB/s is 1000 bytes per microsecond, so divide bytes by `1000 * copy_gbps`.",
+            _wrong_unit,
+        ),
+        _suspect("The launches were left out. Each one after the first costs `launch_us`.", _launches_left_out),
+    ),
+    hints=(
+        "Compute four costs in microseconds, put them into a dict with the names as keys, and take the largest.",
+        "`moving = moved_bytes / (1000 * copy_gbps)` is the time to move all bytes once. Scattered access multiplies "
+        "it by `sectors_per_access / sectors_needed`, and idle SMs multiply that by `sms / blocks`.",
+    ),
+)
