@@ -48,6 +48,7 @@ _PROCESSES = 4  # of clients, so that they do not wait for one another
 _REPLAYED = 0.1  # of the clients send their request twice
 _LIMIT_S = 280.0
 _P95_S = 0.5
+_START_S = 120.0
 _ROWS = RESULTS / "serve" / "simulator.json"
 
 
@@ -213,11 +214,13 @@ def _server(course: Path, port: int, log: Path) -> Iterator[subprocess.Popen[byt
     """A server that is ready."""
     process = _start(course, port, log)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline and process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
                 break
             time.sleep(0.1)
+        else:
+            raise Fault(f"serve: the server does not start: {log.read_text(encoding='utf-8', errors='replace')[-500:]}")
         yield process
     finally:
         process.kill()
@@ -286,7 +289,8 @@ def main() -> None:
     parser.add_argument("--record", action="store_true", help=f"write {_ROWS.name}, for a run without a GPU")
     asked = parser.parse_args()
     found = load(asked.clients, asked.within, asked.texts, asked.kills, Limit(_LIMIT_S), asked.device)
-    row = asdict(found) | {"device": asked.device, "cores": os.cpu_count(), "python": platform.python_version()}
+    figures = {name: round(value, 5) for name, value in asdict(found).items()}
+    row = figures | {"device": asked.device, "cores": os.cpu_count(), "python": platform.python_version()}
     for name, value in row.items():
         print(f"{name:24} {value:.4g}" if isinstance(value, float) else f"{name:24} {value}")
     if asked.record:

@@ -290,7 +290,7 @@ class _Session:
 
 
 def machine_of(environment: Environment) -> tuple[str, ...]:
-    """All that must be the same for times to be comparable."""
+    """The facts about a machine that must be the same for times to be comparable."""
     return tuple(getattr(environment, name) for name in ("device", "gpu", "driver", "torch", "triton", "sandbox"))
 
 

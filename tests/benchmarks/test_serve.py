@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from benchmarks.serve import Client, Seen, _counted, _sources
+from benchmarks.limits import Fault
+from benchmarks.serve import Client, Seen, _counted, _server, _sources
 from grader.server.job_queue import Answer, JobQueue, Limits
 
 LINE = "12:00:00 student00{} vector_add: passed, 4 of 4 points; 0 waiting\n"
@@ -57,3 +60,17 @@ def test_every_fault_is_found(course: Path) -> None:
     seen = [wrong, replace(wrong, student="student001", status="refused: no", answers_s=())]
     found = _counted(drawn, seen, course, course / "log", texts=3, within_s=1.0, kills=0)
     assert (found.lost, found.unexpected, found.judged_twice, len(found.faults)) == (2, 1, 1, 5)
+
+
+def test_a_server_that_does_not_start_ends_the_run(
+    course: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its own words, instead of clients that wait."""
+
+    def start(_course: Path, _port: int, log: Path) -> subprocess.Popen[bytes]:
+        with log.open("ab") as out:
+            return subprocess.Popen([sys.executable, "-S", "-c", "print('It is broken.')"], stdout=out)
+
+    monkeypatch.setattr("benchmarks.serve._start", start)
+    with pytest.raises(Fault, match="It is broken"), _server(course, free_port, course / "log"):
+        pass
