@@ -147,8 +147,7 @@ show_timeline(recorded_trace("unblocked"), "the same without waits, recorded")
 recorded("traces/pipeline", "kernels", "waits", "span_us")
 
 # %% [markdown]
-# No waits, a fraction of the kernels, and a span that is several times shorter. The long first operation in both pictures is
-# the profiler starting up, not work of the pipeline.
+# No waits, a fraction of the kernels, and a span that is several times shorter.
 
 # %% [markdown]
 # ## Write it without the wait
@@ -309,6 +308,9 @@ else:
     print("CUDA graphs need a GPU.")
 
 # %% [markdown]
+# On an H200, one call took ⟦ recorded(bench="graphs", case="eager", metric="median_us", gpu="H200") ⟧, and a replay
+# ⟦ recorded(bench="graphs", case="CUDA graph", metric="median_us", gpu="H200") ⟧.
+#
 # You rarely write this by hand. `torch.compile(model, mode="reduce-overhead")` fuses what it can and replays the launches as
 # CUDA graphs. It copies new inputs for you, and it does without a graph if one is not possible.
 #
@@ -404,10 +406,7 @@ recorded_output("ncu")
 # fix it, and measure again. If the evidence supports no cause, `explain` says so.
 
 # %% [markdown]
-# ## Exercise: name the cause
-#
-# `explain` compares what each cause costs. Now do it yourself. Write `name_cause(evidence)`: it takes the evidence about
-# one slow call and returns the name of the cause that costs the most time. Here is the evidence about one call:
+# `explain` compares what each cause costs. The next exercise does the same. Here is the evidence about one slow call:
 
 # %%
 example = {
@@ -419,6 +418,9 @@ example = {
 }  # fmt: skip
 
 # %% [markdown]
+# ## Exercise: name the cause
+#
+# Write `name_cause(evidence)`. It takes evidence like `example` and returns the name of the cause that costs the most time.
 # A call pays for four causes on top of the time for the bytes that must move. Let `moving` be the time for all
 # `moved_bytes` at a copy's bandwidth.
 #
@@ -430,9 +432,8 @@ example = {
 # | `"few blocks"` | with fewer blocks than SMs, it makes even that longer by the factor `sms / blocks` |
 # | `"none"` | if no cause costs a tenth of `time_us`, the call is near its limit |
 #
-# A gigabyte per second is 1000 bytes per microsecond. In `example`, the 63 further launches cost 252 µs, the two further
-# passes 667 µs, and the 12 idle SMs 100 µs. So the answer is `"repeated traffic"`. *(about 10 lines)*
-
+# A gigabyte per second is 1000 bytes per microsecond. In `example`, the two further passes over the data cost more than the
+# 63 further launches, and far more than the 12 idle SMs. So the answer is `"repeated traffic"`. *(about 10 lines)*
 
 # %% nbgrader={"grade_id": "name_cause", "solution": true}
 def name_cause(evidence):

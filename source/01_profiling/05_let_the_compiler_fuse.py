@@ -211,7 +211,7 @@ print(found.origin)
 # From the traffic alone you would expect 11 / 2 = 5.5, and you get most of that. The kernel in the recording handles a
 # vector of odd length, so it loads one element at a time, which costs some of the bandwidth. With 2²⁶ elements, it
 # loads several at once and is
-# ⟦ recorded(bench="fusion", case="sin² + cos², 2^26 elements", metric="ratio_vs_eager", gpu="H200") ⟧ times as fast as
+# ⟦ recorded(bench="fusion", case="sin² + cos², 2^26 elements", metric="ratio_vs_eager", gpu="H200").number ⟧ times as fast as
 # eager on an H200. [Look inside the compiler](../03_triton/07_look_inside_the_compiler.ipynb) shows why.
 
 # %% [markdown]

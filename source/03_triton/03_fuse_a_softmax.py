@@ -413,7 +413,7 @@ found
 # For long rows, nothing is left to gain: the kernel is about as fast as a copy. Over the seven sizes on an H200, a copy
 # of the same bytes is ⟦ recorded(bench="softmax/copy", case="geometric mean of 7 sizes", metric="ratio_vs_torch", gpu="H200") ⟧
 # times as fast as `torch.softmax`, as a geometric mean, and the authors' kernel
-# ⟦ recorded(bench="softmax", case="geometric mean of 7 sizes", metric="ratio_vs_torch", gpu="H200") ⟧ times. A kernel
+# ⟦ recorded(bench="softmax", case="geometric mean of 7 sizes", metric="ratio_vs_torch", gpu="H200").number ⟧ times. A kernel
 # that moves each byte once cannot do much better.
 
 # %% [markdown]
