@@ -45,6 +45,7 @@ _LIMIT_S = 3000.0
 _MEASURED = ("time_gpu", "audit", "predict_ms")  # they compare with times: other work on the GPU changes the answer
 _NO_VERDICT = "no verdict"
 _OF_NEIGHBOURS = ("limit", "timeout")  # kinds of failures that other gradings may have caused
+_NO_ROOM = re.compile(r"holds so much of the GPU's memory|CUDA out of memory")
 _FOLDERS = re.compile(r"/[^\s'\"]*/site-packages/")
 _VERDICTS = {"passed": "right", "failed": "wrong", "unusable": "wrong", "not_judged": "not judged"}
 _OF_TIME = "Without a GPU the compiled code decides; on one, the time does, with the gate's points."
@@ -69,6 +70,9 @@ REASONS = {
     "it with NaN, which shows in every power.",
     "mistakes/ls_open/one_thread_recurs_down": _TOO_SLOW,
     "mistakes/ls_open/one_thread_recurs_over_all": _TOO_SLOW,
+    "mistakes/mean_cuda/scratch_too_short": "A GPU does not notice writes past a tensor where the memory is PyTorch's, "
+    "too.",
+    "mistakes/mean_cuda/warp_in_step": "A race: the threads of a warp happened to run in step.",
     "mistakes/mean_triton/no_other": "A masked load without `other` may return anything; a GPU often returns 0.",
     "mistakes/mean_triton/one_element_at_a_time": "The simulator is too slow for it. On a GPU the loop ends in time, "
     "and one float32 sum of all elements has lost digits.",
@@ -218,12 +222,14 @@ def _graded(judge: Judge, text: Text, device: str) -> tuple[Graded, bool]:
         if text.expected == "wrong":
             report = " ".join(as_text(verdict, text.source).split())
             named = text.says[device == "cuda"] in report
+    as_expected = outcome == text.expected and named is not False
+    if _NO_ROOM.search(sentence) and not as_expected:
+        outcome = _NO_VERDICT  # other work on the GPU has the memory
     row = Graded(
         text.name, text.exercise, text.expected, outcome, _FOLDERS.sub("", " ".join(sentence.split())), named, notes,
         round(time.monotonic() - begun, 1), text.sha256, gpu, commit(),
     )  # fmt: skip
     measures = device == "cuda" and text.exercise in _MEASURED
-    as_expected = outcome == text.expected and named is not False
     return row, (kind in _OF_NEIGHBOURS or measures) and not as_expected
 
 

@@ -31,10 +31,17 @@ _ASSIGNED = (
 )
 _ADDRESS = "A launch passes the address of `{}`. A kernel cannot use the host's variables by their address."
 _COPIED = "Pass numbers by value. Copy an array to memory from `cudaMalloc` with `cudaMemcpy`."
+_OF_THE_HOST = "A launch passes memory that the host allocated, `{}`, which a kernel cannot use on most GPUs."
+_USED = "Code of the host uses memory of the GPU: it reads or writes elements of `{}`."
+_COPIED_BACK = "Copy the values to the host with `cudaMemcpy`, which also waits for the kernel, or compute in a kernel."
 _LARGEST_INDEX = (
     "A kernel accessed memory outside its arrays, in shared memory or in global memory, or wrote to an input.",
     "Compare the size of each `__shared__` array with its largest index, and check every index of other arrays with an "
     "`if`.",
+)
+_ONE_VARIABLE = (
+    "Several threads update the same element at once, and updates are lost: each one adds to `{}`. Add with "
+    "`atomicAdd`, or let each thread sum in a variable of its own and combine these sums."
 )
 _NO_VALUE = (
     "The kernel adds to `{}` before it has a value: it begins with whatever was in memory. Set it to 0 where it is "
@@ -76,7 +83,7 @@ def wrong_result(source: str) -> str:
     kernels = [each for each in functions if each.of_the_gpu]
     found = (
         _missing_barrier(code, kernels), _assigned_by_the_host(code, functions), _missing_atomic(code, kernels),
-        _missing_start(code, kernels),
+        _shared_sum(kernels), _missing_start(code, kernels),
     )  # fmt: skip
     return next(filter(None, found), "")
 
@@ -86,6 +93,9 @@ def stray_access(source: str) -> tuple[str, str] | None:
     code = _COMMENT.sub("", source)
     if name := _host_address(code):
         return _ADDRESS.format(name), _COPIED
+    for each in _functions(code):
+        if not each.of_the_gpu and (found := _wrong_side(each)):
+            return found
     return _LARGEST_INDEX if _SHARED.search(code) else None
 
 
@@ -99,6 +109,18 @@ def _host_address(code: str) -> str:
                 if name in arrays or re.fullmatch(r"&\s*\w+", name):
                     return name.lstrip("& ")
     return ""
+
+
+def _wrong_side(host: _Function) -> tuple[str, str] | None:
+    """Return why a function of the host is wrong: it passes its own memory to a kernel, or uses the GPU's."""
+    launches = list(_LAUNCH.finditer(host.body))
+    own = re.findall(r"\bvector\s*<[^;]*>\s+(\w+)|\*\s*(\w+)\s*=[^;]*\b(?:new|malloc)\b", host.body)
+    for name in (vector or allocated for vector, allocated in own):
+        if any(re.search(rf"\b{name}\b", launch["arguments"]) for launch in launches):
+            return _OF_THE_HOST.format(name), _COPIED
+    given = re.findall(r"\*\s*(?:__restrict__\s+)?(\w+)\s*[,)]", host.head)
+    used = next((name for name in given if re.search(rf"(?<![\w&])\s{name}\s*\[", host.body)), "")
+    return (_USED.format(used), _COPIED_BACK) if launches and used else None
 
 
 def _warp_in_step(code: str) -> bool:
@@ -150,6 +172,17 @@ def _folded(head: str, loop: str, arrays: list[str]) -> str:
             words, others = (set(re.findall(r"\w+", each)) for each in added.groups())
             if steps and not steps & words and steps & others:
                 return name
+    return ""
+
+
+def _shared_sum(kernels: list[_Function]) -> str:
+    """A shared variable to which every thread adds, outside of any braces and of any condition."""
+    for kernel in kernels:
+        names = re.findall(r"(\w+)\s*[;,=](?!=)", " ".join(_SHARED.findall(kernel.body)))
+        flat = re.sub(r"\{[^{}]*\}", ";", re.sub(r"\{[^{}]*\}", ";", kernel.body))
+        for name in names:
+            if re.search(rf"[;}}]\s*{name}\s*\+=", flat):
+                return _ONE_VARIABLE.format(name)
     return ""
 
 

@@ -144,11 +144,14 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
     if failure.kind in ("compile", "exception", "illegal_access", "fails_on_gpu"):
         line = _line(source, failure.line)
         known = explain(failure.message, line, source)
-        if known is None and failure.kind == "illegal_access" and "misaligned" not in failure.detail:
-            stray = clues.stray  # a GPU only says that memory was accessed, so the cell's text says more
-        known = known or explain(failure.detail[-2000:], line, source)
+        if failure.kind == "illegal_access" and "misaligned" not in failure.detail:
+            stray = clues.stray if known is None else None  # a GPU tells nothing but the kind; the cell's text may
+        else:
+            known = known or explain(failure.detail[-2000:], line, source)
         if known is not None:
             meaning, advice = known.says, known.do
+    elif failure.kind == "crash" and _ENDED_ITSELF not in failure.message:
+        stray = clues.stray
     if stray is not None:
         meaning, advice = stray
     return Explained(

@@ -115,7 +115,7 @@ def test_a_file_that_ran_out_of_memory_beside_others_is_graded_again_alone(tmp_p
 
         def grade(self, source: str, exercise: str, *, timed: bool) -> Verdict:
             verdict = super().grade("# a\n", exercise, timed=timed)
-            left = "the right words" if self.alone or source == "# b\n" else "too little left"
+            left = "the right words" if self.alone or source == "# b\n" else "too much"
             return replace(verdict, failure=Failure("limit", f"It holds memory: {left}."))
 
     named = [replace(each, says=("", "the right words")) for each in FILES]

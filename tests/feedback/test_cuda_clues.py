@@ -126,6 +126,33 @@ def test_an_address_of_the_host_is_named_where_a_kernel_left_its_buffers() -> No
     assert "only at a multiple" in explained(misaligned, find("grayscale"), "").meaning
 
 
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("k<<<n, 32>>>(x, out); float sum = out[0];", "Code of the host uses memory of the GPU"),
+        ("std::vector<float> sums(n); k<<<n, 32>>>(x, sums.data());", "memory that the host allocated, `sums`"),
+        ("float* sums = new float[n]; k<<<n, 32>>>(x, sums);", "memory that the host allocated, `sums`"),
+        ("float* sums; cudaMalloc(&sums, n); k<<<n, 32>>>(x, sums);", ""),
+        ("k<<<n, 32>>>(x, &out[1]); launch(out);", ""),
+    ],
+)
+def test_memory_of_the_other_side_is_named(body: str, named: str) -> None:
+    """The host's code cannot use a pointer to the GPU's memory, nor a kernel one to the host's."""
+    found = stray_access(f"void run(const float* x, float* out, int n) {{ {body} }}")
+    assert (named in found[0]) if named else found is None, found
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [("total += x[0];", True), ("if (threadIdx.x == 0) total += x[0];", False),
+     ("if (threadIdx.x == 0) { total += x[0]; }", False), ("atomicAdd(&total, x[0]);", False)],
+)  # fmt: skip
+def test_a_shared_variable_of_all_threads_needs_an_atomic(statement: str, named: bool) -> None:
+    """One thread alone may add to it."""
+    code = f"__global__ void k(const float* x) {{ __shared__ float total; total = 0; {BARRIER} {statement} {BARRIER} }}"
+    assert ("Several threads update the same element" in wrong_result(code)) is named
+
+
 def test_a_bug_in_the_text_comes_before_a_guess_from_the_values() -> None:
     """A racing transpose looks like one with a wrong bounds check. The simulator's own sentence comes before both."""
     transpose = find("transpose")
