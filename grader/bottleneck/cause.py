@@ -20,7 +20,8 @@ BASES = {
 _ASSUMED = {"built in each call": 10_000.0, "many launches": 1000.0}  # of unknown gains, for their order only
 _MOST = 100.0  # a larger ratio is not stated
 _WORTH = 1.1  # a cause that would bring less is not one
-_COUNTED = ("repeated reads", "extra traffic", "extra operations")  # their bytes are known, so is their share
+_COUNTED = ("repeated reads", "extra traffic", "extra operations", "partial warps")  # their ratios can be relied on
+_OF_THE_HOST = ("built in each call",)  # the GPU's time does not show it
 _UNKNOWN = 2.0  # stands for a ratio that is not known, where several causes share the time
 
 
@@ -49,11 +50,14 @@ def sentence(cause: Cause) -> str:
 def divided(causes: Sequence[Cause], most: float | None) -> list[Cause]:
     """Divide `most`, the measured time over a good solution's, among the causes, whose gains multiply.
 
-    A cause whose bytes were counted brings what they take. The others share what is left, by the logarithms of their
-    own ratios, because those tell only which is larger. Without `most`, the ratios stay.
+    A cause whose bytes or lanes were counted brings what they take. The others share what is left, by the logarithms of
+    their own ratios, because those tell only which is larger. Without `most`, the ratios stay. If there is nothing to
+    gain, the gain of work on the host is not known: the GPU's time need not show it.
     """
     if most is None:
         return list(causes)
+    if most < _WORTH:
+        return [one for one in causes if one.kind in _OF_THE_HOST]
     counted = {id(one): min(one.at_most, most) for one in causes if one.kind in _COUNTED and one.at_most is not None}
     rest = [one for one in causes if id(one) not in counted]
     left = max(1.0, most / math.prod(counted.values())) if counted else most

@@ -9,11 +9,12 @@ from grader.exercise import Exercise
 from grader.verdict import Cause
 from grader.words import plural
 
-__all__ = ["double_precision", "no_pipelining", "no_tensor_cores", "slow_sines", "spills"]
+__all__ = ["capped_registers", "double_precision", "no_pipelining", "no_tensor_cores", "slow_sines", "spills"]
 
 _OVER_FLOAT32 = 15.0  # float16 on tensor cores over float32 without, on an H100
 _DOUBLES = 8  # float64 instructions of a kernel: a sum of a thread takes fewer
 _TRANSFORM = "fft"  # in its place few sines are needed, and the positions of samples need precision
+_CAPS, _FOR_ALL_THREADS = ("max_registers", "maxrregcount"), 32  # 65,536 registers for 2048 threads
 _FAST = ("fastmath", "registers", "unsigned", "fatbin", "launch_bounds")  # rungs of the ladder: float32, fast sines
 
 
@@ -29,6 +30,19 @@ def spills(evidence: Evidence) -> Iterator[Cause]:
         "code",
         _line(evidence, worst),
     )
+
+
+def capped_registers(source: str, evidence: Evidence) -> Iterator[Cause]:
+    """A cap so low that no more threads fit on an SM, which only sends values to memory."""
+    ran = evidence.main_kernel
+    if ran is not None and 0 < ran.registers < _FOR_ALL_THREADS and any(word in source for word in _CAPS):
+        yield Cause(
+            "spills",
+            f"The cap leaves {plural(ran.registers, 'register')} per thread. With {_FOR_ALL_THREADS}, as many threads "
+            "fit on an SM as it can hold, so the cap only sends values to memory.",
+            f"Raise the cap to {_FOR_ALL_THREADS} or more",
+            "code",
+        )
 
 
 def no_tensor_cores(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:

@@ -59,6 +59,7 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from launch_causes.few_programs(exercise, source, evidence)
     yield from launch_causes.low_occupancy(exercise, evidence)
     yield from code_causes.spills(evidence)
+    yield from code_causes.capped_registers(source, evidence)
     yield from code_causes.no_pipelining(exercise, evidence)
     yield from code_causes.no_tensor_cores(exercise, evidence)
     yield from code_causes.double_precision(exercise, source, evidence)

@@ -74,7 +74,9 @@ def test_a_twin_of_the_corpus_lacks_one_cause_and_a_reference_all() -> None:
     causes = tuple(
         slow.Cause(kind, "", "", "code", None, gain) for kind, gain in (("wasted sectors", 3.0), ("spills", 2.0))
     )
-    answer = slow.Answer(slow.Text("slow/transpose/no_tile", "transpose", ""), causes, (), 900.0, 6.0, 1.0, "L4")
+    answer = slow.Answer(
+        slow.Text("slow/transpose/no_tile", "transpose", ""), causes, (), 900.0, "8192 × 8192", 6.0, 1.0, "L4"
+    )
     assert slow.predicted(each, answer) == 6.0
     found = {"slow/transpose/no_tile": answer, "reference/transpose": replace(answer, us=150.0)}
     assert slow.reached(each, found) == 6.0

@@ -105,6 +105,23 @@ def test_a_call_that_takes_longer_than_its_kernels_waits_for_the_host() -> None:
     assert causes(find("square_matrix"), _ENTRY.format("square_matrix", "x.cpu()"), evidence)[0].kind != "host time"
 
 
+def test_work_on_the_host_is_named_although_the_gpu_does_not_show_it() -> None:
+    """A kernel that each call builds again, or looks for in a cache, while the GPU is busy."""
+    evidence = _on_gpu("square_matrix", 2100.0, grid=[4096, 1, 1], occupancy_percent=90.0, microseconds=2090.0)
+    source = _ENTRY.format("square_matrix", "built = load_inline('a', cuda_sources=source)")
+    (cause,) = causes(find("square_matrix"), source, evidence)
+    assert (cause.kind, cause.at_most) == ("built in each call", None)
+
+
+def test_a_cap_below_what_fills_an_sm_only_spills() -> None:
+    """The profiler tells the registers, the cell tells that they are capped."""
+    evidence = _on_gpu("ls_numba_registers", 4600.0, grid=[2640, 1, 1], registers=24, microseconds=4500.0)
+    (cause,) = causes(find("ls_numba_registers"), "@cuda.jit(max_registers=16)\n", evidence)
+    assert cause.kind == "spills"
+    assert "The cap leaves 24 registers per thread" in cause.seen
+    assert all(one.kind != "spills" for one in causes(find("ls_numba_registers"), "@cuda.jit\n", evidence))
+
+
 def test_slow_work_without_a_known_cause_is_said_to_be_slow() -> None:
     """It is four times slower than a good solution, and nothing explains it."""
     evidence = _on_gpu("square_matrix", 9000.0, grid=[4096, 1, 1], occupancy_percent=90.0, microseconds=8900.0)
@@ -227,5 +244,6 @@ def test_gains_of_several_causes_multiply_to_the_headroom() -> None:
     counted, other = Cause("extra traffic", "", "", "accesses", None, 2.0), Cause("spills", "", "", "code")
     assert [one.at_most for one in divided([counted, other], 6.0)] == [2.0, 3.0]
     assert [one.at_most for one in divided([counted, other], 1.5)] == [1.5, 1.0]
+    assert divided([counted, other], 1.02) == []
     assert [one.at_most for one in divided([other], 6.0)] == [pytest.approx(6.0)]
     assert divided([other], None) == [other]

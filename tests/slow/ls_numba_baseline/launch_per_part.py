@@ -26,5 +26,6 @@ def power_kernel(t, y, freqs, out):
 
 
 def ls_numba_baseline(t, y, freqs, out):
-    for first in range(0, freqs.size, 16):
-        power_kernel[1, 64](t, y, freqs[first : first + 16], out[first : first + 16])
+    part = (freqs.size + 63) // 64
+    for first in range(0, freqs.size, part):
+        power_kernel[(part + 127) // 128, 128](t, y, freqs[first : first + part], out[first : first + part])
