@@ -38,7 +38,8 @@ PARTS = {
     "clock:noise": "noise.noise", "clock:looks": "looks.looks", "clock:streams": "streams.streams",
     "throughput:ours": "throughput.ours", "throughput:stock": "throughput.stock",
     "throughput:bare_ours": "throughput.bare_ours", "throughput:bare_stock": "throughput.bare_stock",
-    "throughput:stages": "stages.stages", "throughput:kernels": "stages.kernel_looks",
+    "throughput:gpus": "throughput.gpus", "throughput:stages": "stages.stages",
+    "throughput:kernels": "stages.kernel_looks",
     "matmuls:sweep": "matmuls.sweep",
 }  # fmt: skip
 _WITH_PLOTS = {"kernels", "loop", "builds"}  # a whole run of these also records the copy that shares refer to

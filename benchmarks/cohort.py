@@ -187,14 +187,14 @@ def grade(cohort: Cohort, cluster: Any, where: Path, kill: bool) -> Graded:
     if kill:
         at_kill, lost = _killed(made, cluster, chapters, len(_texts(cohort.first)))
     for chapter in chapters:
-        class_actions.autograde(made.folder, chapter, cluster=address, feedback=False)
+        class_actions.autograde(made.folder, chapter, cluster=address, feedback=False, progress=_tell)
     for name, work in cohort.again.items():
         _hand_in_again(made, name, work, chapters)
     for chapter in chapters:
-        class_actions.autograde(made.folder, chapter, cluster=address, feedback=False)
+        class_actions.autograde(made.folder, chapter, cluster=address, feedback=False, progress=_tell)
     graded = time.perf_counter()
     for chapter in chapters:
-        class_actions.autograde(made.folder, chapter, cluster=address)
+        class_actions.autograde(made.folder, chapter, cluster=address, progress=_tell)
     ended = time.perf_counter()
     found = dict.fromkeys(cohort.first, 0.0)
     with made.api().gradebook as gradebook:
@@ -202,6 +202,10 @@ def grade(cohort: Cohort, cluster: Any, where: Path, kill: bool) -> Graded:
             for entry in gradebook.assignment_submissions(chapter):
                 found[entry.student.id] += entry.score - _penalties(entry)
     return Graded(graded - begun, ended - graded, found, _worker_mib(cluster), at_kill, lost)
+
+
+def _tell(text: str, done: int, total: int) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text} ({done} of {total})", flush=True)
 
 
 def _texts(work: dict[str, Work]) -> set[tuple[str, str]]:
@@ -231,7 +235,7 @@ def _killed(made: Class, cluster: Any, chapters: Sequence[str], texts: int) -> t
     before = {path: path.read_bytes() for path in store.glob("*/*.json")}
     cluster.wait_for_workers(len(cluster.workers), timeout=_RESTART_S)
     for chapter in chapters:
-        class_actions.autograde(made.folder, chapter, cluster=cluster.scheduler_address, feedback=False)
+        class_actions.autograde(made.folder, chapter, cluster=cluster.scheduler_address, feedback=False, progress=_tell)
     return len(before), sum(not path.exists() or path.read_bytes() != was for path, was in before.items())
 
 

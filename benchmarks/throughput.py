@@ -1,11 +1,13 @@
 """Notebooks graded per minute on one GPU, by `grader classroom autograde` and by nbgrader's own autograding.
 
 On this course's notebooks nbgrader runs every cell, and each `check` starts its own judge. That takes most of the time.
-`throughput:bare_ours` and `throughput:bare_stock` compare the two on notebooks of two cells.
+`throughput:bare_ours` and `throughput:bare_stock` compare the two on notebooks of two cells. `throughput:gpus` compares
+one GPU with two on the same notebooks.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -16,11 +18,15 @@ from typing import Any
 from benchmarks.classes import Class, make_class, surroundings, texts
 from benchmarks.limits import Fault, Limit, folder, keep, kept
 from benchmarks.rows import Recorder, commit
+from grader.hardware import gpus as found_gpus
+from grader.words import plural
 
-__all__ = ["TimeUp", "bare_ours", "bare_stock", "grade_ours", "grade_stock", "ours", "stock", "throughput"]
+__all__ = ["TimeUp", "bare_ours", "bare_stock", "gpus", "grade_ours", "grade_stock", "ours", "stock", "throughput"]
 
 _LIMIT_S = 560.0
 _NEEDED = 8.0  # times the rate of stock nbgrader
+_NEEDED_OF_TWO = 1.8  # times the rate of one GPU
+_NOTEBOOKS = 60  # for one GPU and two; BENCH_NOTEBOOKS names fewer
 
 
 class TimeUp(Exception):
@@ -175,6 +181,60 @@ def bare_ours(recorder: Recorder) -> None:
     """Rows `throughput/bare/ours`."""
     _run(recorder, "ours", grade_ours, bare=True)
     _compare(recorder, bare=True)
+
+
+def gpus(recorder: Recorder) -> None:
+    """Rows `throughput/gpus`: the same notebooks of `vector_add` on one GPU, on two, and by stock nbgrader.
+
+    The rate is from the first student to the last, without the judges' start: a class is graded for hours. Stock
+    nbgrader grades as many as the time limit allows. On a machine with one GPU, nothing is compared with two.
+
+    Raises:
+        Fault: two GPUs are less than 1.8 times as fast as one.
+    """
+    count, limit = int(os.environ.get("BENCH_NOTEBOOKS") or _NOTEBOOKS), Limit(_LIMIT_S)
+    own = {name: {"vector_add": each["vector_add"]} for name, each in texts("cuda", count).items()}
+    state, rates = folder(f"throughput/gpus/{commit()}"), {}
+    for indices in ((0,), (0, 1))[: len(found_gpus())]:
+        with surroundings(state / "home"):
+            made = make_class(state / "course", own, "cuda", stock=False)
+            seconds, score = _grade_on(made, indices)
+        rates[len(indices)] = 60 * (count - len(indices)) / seconds  # all judges have one behind them
+        case = f"{count} notebooks on {plural(len(indices), 'GPU')}"
+        recorder.add("throughput/gpus", case, "per_minute", "1/min", rates[len(indices)])
+        recorder.add("throughput/gpus", case, "score", "points", score)
+    if 2 in rates:
+        needed = f"{count} notebooks; needed: {_NEEDED_OF_TWO:g}"
+        recorder.add("throughput/gpus", needed, "ratio", "1", rates[2] / rates[1])
+    lines = state / "stock.jsonl"
+    with surroundings(state / "stock"):
+        grade_stock(make_class(state / "stock" / "course", own, "cuda", stock=True), lines, limit)
+    if rows := kept(lines):
+        recorder.add(
+            "throughput/gpus", f"{len(rows)} of them by stock nbgrader", "per_minute", "1/min", _per_minute(rows)
+        )
+        recorder.add("throughput/gpus", "one GPU", "ratio_vs_stock", "1", rates[1] / _per_minute(rows))
+    if rates.get(2, 2 * rates[1]) < _NEEDED_OF_TWO * rates[1]:
+        raise Fault(f"throughput: two GPUs are {rates[2] / rates[1]:.2f} times as fast as one")
+
+
+def _grade_on(made: Class, indices: tuple[int, ...]) -> tuple[float, float]:
+    """The seconds from the first graded student to the last, and everybody's points."""
+    from grader.classroom import class_actions
+
+    told: list[float] = []
+
+    def tell(text: str, number: int, total: int) -> None:
+        if text.startswith("grading "):
+            told.append(time.perf_counter())
+            print(f"{text}: {number} of {total}, GPUs {indices}", flush=True)
+
+    ((assignment, _, _), *_) = made.handed_in
+    done = class_actions.autograde(made.folder, assignment, feedback=False, gpus=indices, progress=tell)
+    ended = time.perf_counter()
+    if bad := [f"{each.student}: {each.reason}" for each in done.students if each.outcome != "graded" or each.reason]:
+        raise SystemExit("\n".join(["The notebooks were not graded in full:", *bad]))
+    return ended - told[1], sum(each.score for each in done.students)
 
 
 def throughput(recorder: Recorder) -> None:

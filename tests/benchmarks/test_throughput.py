@@ -1,15 +1,17 @@
 """Both courses of the throughput bench grade: stock nbgrader's and this project's."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.census import descendants
-from benchmarks.limits import Limit, kept
+from benchmarks.limits import Fault, Limit, kept
 from benchmarks.material import Text
 
 pytest.importorskip("nbgrader")
 
+from benchmarks import throughput
 from benchmarks.classes import make_class, surroundings
 from benchmarks.throughput import grade_ours, grade_stock
 
@@ -68,3 +70,21 @@ def test_the_courses_own_notebooks_are_handed_in(tmp_path):
     assert changed["square_matrix"] == "own = 1\n"
     assert "/* ann */ __global__" in changed["grayscale"]
     assert any("check(square_matrix)" in "".join(cell["source"]) for cell in cells)
+
+
+def test_one_gpu_is_compared_with_two(tmp_path, monkeypatch):
+    """The rates leave out the first notebook of each judge. Two GPUs that save too little are a fault."""
+    rows, seconds = [], iter([58.0, 30.0])
+    recorder = SimpleNamespace(add=lambda bench, case, metric, unit, value: rows.append((case, metric, value)))
+    monkeypatch.setenv("BENCH_STATE", str(tmp_path))
+    monkeypatch.setenv("BENCH_NOTEBOOKS", "30")
+    monkeypatch.setattr(throughput, "found_gpus", lambda: ("one", "two"))
+    monkeypatch.setattr(throughput, "texts", lambda device, count: dict.fromkeys(range(count), OWN["ann"]))
+    monkeypatch.setattr(throughput, "make_class", lambda *_, **__: None)
+    monkeypatch.setattr(throughput, "grade_stock", lambda made, lines, limit: None)
+    monkeypatch.setattr(throughput, "_grade_on", lambda made, indices: (next(seconds), 90.0))
+    throughput.gpus(recorder)
+    assert [value for case, metric, value in rows if metric == "per_minute"] == [30.0, 56.0]
+    seconds = iter([58.0, 40.0])
+    with pytest.raises(Fault, match=r"1\.40 times as fast"):
+        throughput.gpus(recorder)
