@@ -413,18 +413,37 @@ def publish(
     dest: Annotated[Path, typer.Argument(metavar="DIR", help="The site's folder.")],
     course: OfCourse = Path(),
     store: StoreFile = None,
+    notes: Annotated[bool, typer.Option("--notes", help="Also show the notes about rules and clocks.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the leaderboard as a static site, with pseudonyms only.
+    """Write the leaderboard as a static site, without the students' own names.
 
     \b
     Example: grader leaderboard publish site/ --course ~/gpu-course
     """
     from grader.leaderboard import board_actions
 
-    site = board_actions.publish(dest, store=store or course / board_actions.STORE_NAME)
+    site = board_actions.publish(dest, store=store or course / board_actions.STORE_NAME, notes=notes)
     answer(as_json, site.to_dict(), site.as_text())
     raise typer.Exit(0 if site.ok else 1)
+
+
+@board_app.command("names")
+def names(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV file with the columns `id` and `name`.")],
+    course: OfCourse = Path(),
+    store: StoreFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set the names that students chose for the boards. No name: the pseudonym. `-`: the student is not shown.
+
+    \b
+    Example: grader leaderboard names names.csv --course ~/gpu-course
+    """
+    from grader.classroom.term.board_names import import_names
+    from grader.leaderboard.board_actions import STORE_NAME
+
+    report(import_names(course, file, store or course / STORE_NAME), as_json)
 
 
 @board_app.command("show")

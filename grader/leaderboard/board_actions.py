@@ -71,8 +71,8 @@ def with_submissions(course: Path | str) -> list[str]:
     return found_ids
 
 
-def publish(dest: Path | str, store: Path | str | None = None) -> PublishReport:
-    """Write the site of `store`, by default `leaderboard.sqlite` in this folder, to `dest`.
+def publish(dest: Path | str, store: Path | str | None = None, notes: bool = False) -> PublishReport:
+    """Write the site of `store`, by default `leaderboard.sqlite` in this folder, to `dest`; `notes` as site.publish.
 
     Raises:
         GraderError: there is no such store, or `dest` cannot be written.
@@ -82,7 +82,7 @@ def publish(dest: Path | str, store: Path | str | None = None) -> PublishReport:
     from grader.leaderboard.store import Store
 
     with Store(store or STORE_NAME, create=False) as opened:
-        return publish_store(opened, dest)
+        return publish_store(opened, dest, notes)
 
 
 def show(exercise_id: str, store: Path | str | None = None, names: bool = False) -> View:

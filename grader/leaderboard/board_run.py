@@ -13,6 +13,7 @@ from grader.exercise import Exercise
 from grader.exercises import EXERCISES, find
 from grader.feedback.summary import to_look_at
 from grader.leaderboard.fingerprint import fingerprint
+from grader.leaderboard.ghost_rows import REFERENCE
 from grader.leaderboard.store import Run, Store
 from grader.submission import Submission, from_file
 from grader.verdict import ONLY_PRACTICE, Environment, Progress, Verdict
@@ -141,6 +142,7 @@ def run(
         timed = ", ".join(each.id for each in EXERCISES.values() if each.timed_cases)
         raise GraderError(f"{exercise_id!r} is not timed, so it cannot be ranked. Timed exercises: {timed}.")
     handed = handed_in(Path(course), exercise)
+    reference = Path(course) / "source" / exercise.chapter / f"{exercise.notebook}.ipynb"
     digest = fingerprint(exercise)
     with store.lock():
         current = store.open_run(exercise_id)
@@ -150,12 +152,14 @@ def run(
         if current is not None:
             try:
                 return _Session(store, judge, exercise, current, progress, practice_clock, resumed=True).measure_all(
-                    handed
+                    handed, reference
                 )
             except _OtherMachine:
                 store.close_run(current.id, "abandoned")
         current = store.start_run(exercise_id, digest)
-        return _Session(store, judge, exercise, current, progress, practice_clock, resumed=False).measure_all(handed)
+        return _Session(store, judge, exercise, current, progress, practice_clock, resumed=False).measure_all(
+            handed, reference
+        )
 
 
 class _Session:
@@ -174,9 +178,9 @@ class _Session:
         self.stopped_on: set[str] = set()  # hashes
         self.to_come: list[str] = []  # sources
 
-    def measure_all(self, handed: list[Handed]) -> RunOutcome:
+    def measure_all(self, handed: list[Handed], reference: Path) -> RunOutcome:
         counts = {"measured": 0, "shared": 0, "already_there": 0, "unusable": 0}
-        self.store.keep_only(self.run.id, {each.student for each in handed})
+        self.store.keep_only(self.run.id, {REFERENCE, *(each.student for each in handed)})
         entries = self.store.entries(self.run.id)
         there = {entry.student: entry.submission_sha256 for entry in entries}
         self.stopped_on = {entry.submission_sha256 for entry in entries if entry.problem == _STOPPED}
@@ -199,6 +203,7 @@ class _Session:
         self.to_come = list(dict.fromkeys(submission.source for _, submission in waiting))
         for number, (each, submission) in enumerate(waiting, len(handed) - len(waiting)):
             counts[self._enter(each, submission, number, len(handed))] += 1
+        self._enter_reference(reference, there.get(REFERENCE), len(handed))
         self.store.close_run(self.run.id, "finished")
         self._tell("done", len(handed), len(handed))
         return RunOutcome(
@@ -227,6 +232,18 @@ class _Session:
             return "unusable"
         self.store.add_entry(self.run.id, each.student, text_of(each.path), verdict)
         return how
+
+    def _enter_reference(self, notebook: Path, measured: str | None, total: int) -> None:
+        """Measure the solution in the course's own notebook, which the board shows without a rank."""
+        if not notebook.is_file():
+            return
+        try:
+            submission = from_file(notebook, self.exercise.id)
+        except UnusableSubmission:
+            return  # the instructor's own notebook, without a solution
+        if submission.sha256 != measured:
+            self.to_come.append(submission.source)
+            self._enter(Handed(REFERENCE, notebook), submission, total, total)
 
     def _measure(self, submission: Submission, student: str, number: int, total: int) -> Verdict | None:
         """The verdict; None if the judge stops on this submission but not on the control."""
@@ -259,6 +276,8 @@ class _Session:
     def _to_look_at(self) -> list[str]:
         found = []
         for entry in self.store.entries(self.run.id):
+            if entry.student == REFERENCE:
+                continue
             sentences = to_look_at(entry.verdict) if entry.verdict else [entry.problem]
             found += [on_one_line(f"{entry.student}: {sentence}") for sentence in sentences]
         return found

@@ -121,19 +121,25 @@ def rank(
         if verdict is None or reason:
             unranked.append((_distance(verdict), Unranked(pseudonym, reason, _remarks(verdict))))
         else:
-            rows.append(_row(pseudonym, verdict, exercise))
+            rows.append(row_of(pseudonym, verdict, exercise))
     rows.sort(key=lambda row: (-row.speed.value, row.pseudonym))
-    groups: list[list[Row]] = []
-    for row in rows:
-        if groups and _ties(row.speed, groups[-1][0].speed):
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    ranked, place = [], 1
-    for group in groups:
-        ranked += [replace(row, rank=place, tied=len(group) > 1) for row in group]
-        place += len(group)
+    placed = zip(rows, places([row.speed for row in rows]), strict=True)
+    ranked = [replace(row, rank=place, tied=tied) for row, (place, tied) in placed]
     return tuple(ranked), tuple(entry for _, entry in sorted(unranked, key=lambda pair: (pair[0], pair[1].pseudonym)))
+
+
+def places(speeds: Sequence[Interval]) -> list[tuple[int, bool]]:
+    """The rank of each speed, which come fastest first, and whether it is shared."""
+    groups: list[list[Interval]] = []
+    for speed in speeds:
+        if groups and _ties(speed, groups[-1][0]):
+            groups[-1].append(speed)
+        else:
+            groups.append([speed])
+    found: list[tuple[int, bool]] = []
+    for group in groups:
+        found += [(len(found) + 1, len(group) > 1)] * len(group)
+    return found
 
 
 def _ties(behind: Interval, leader: Interval) -> bool:
@@ -164,15 +170,16 @@ def _reason(verdict: Verdict | None, exercise: Exercise) -> str:
         return f"{right} of {plural(len(verdict.cases), 'case')} right"
     if verdict.environment.device != "cuda":
         return "all right; speed needs a GPU"
-    if _timings(verdict, exercise, "submission") is None:
+    if timings_of(verdict, exercise, "submission") is None:
         return "not timed"
-    if exercise.baselines and _timings(verdict, exercise, exercise.baselines[0].id) is None:
+    if exercise.baselines and timings_of(verdict, exercise, exercise.baselines[0].id) is None:
         return "not timed"
     return ""
 
 
-def _row(pseudonym: str, verdict: Verdict, exercise: Exercise) -> Row:
-    timings = _timings(verdict, exercise, "submission") or []
+def row_of(pseudonym: str, verdict: Verdict, exercise: Exercise) -> Row:
+    """The row of a timed verdict, without a rank."""
+    timings = timings_of(verdict, exercise, "submission") or []
     time = _geometric_mean(timings)
     return Row(
         rank=0,
@@ -211,7 +218,7 @@ def _ratio(verdict: Verdict, exercise: Exercise, time: Interval) -> Interval | N
                 continue
             if 0 < ratio < math.inf:
                 return _interval(ratio, low, high)
-    base = _geometric_mean(_timings(verdict, exercise, baseline) or [])
+    base = _geometric_mean(timings_of(verdict, exercise, baseline) or [])
     value = base.value / time.value
     down = math.hypot(math.log(base.value / base.low), math.log(time.high / time.value))
     up = math.hypot(math.log(base.high / base.value), math.log(time.value / time.low))
@@ -223,7 +230,7 @@ def _interval(value: float, low: float, high: float) -> Interval:
     return Interval(value, low, high) if 0 < low <= value <= high < math.inf else Interval(value, value, value)
 
 
-def _timings(verdict: Verdict, exercise: Exercise, peer: str) -> list[Timing] | None:
+def timings_of(verdict: Verdict, exercise: Exercise, peer: str) -> list[Timing] | None:
     """A peer's timings of the timed cases, in order; None if one is missing or not a positive number."""
     by_case = {timing.case: timing for timing in verdict.timings if timing.peer == peer}
     found = [by_case[case.name] for case in exercise.timed_cases if case.name in by_case]

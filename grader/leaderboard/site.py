@@ -17,6 +17,8 @@ import jinja2
 from grader.errors import GraderError
 from grader.exercises import EXERCISES
 from grader.feedback.report import NO_TEX
+from grader.leaderboard.course_board import FLOOR, course_boards
+from grader.leaderboard.ghost_rows import Ghost
 from grader.leaderboard.ranking import TIES_WITHIN, Interval, Row, Unranked
 from grader.leaderboard.standings import MADE_BY, Board, boards, to_json
 from grader.words import on_one_line
@@ -109,15 +111,20 @@ def _text_table(board: Board, names: Mapping[str, str]) -> str:
     head += [f"× {board.baseline}", "95 %"] if board.baseline else []
     head += ["of roofline"] if board.ceiling else []
     table = [head]
-    for row in board.rows:
+    for row in board.lines:
+        if isinstance(row, Ghost):
+            line = ["–", row.name, numbers.time(row.time_us), ""]
+            line += [numbers.ratio(row.ratio) if row.ratio else "", ""] if board.baseline else []
+            table.append([*line, numbers.share(row.share_of_roofline)] if board.ceiling else line)
+            continue
         line = [f"{row.rank}{'=' if row.tied else ''}", row.pseudonym + (_MARK if row.remarks else "")]
         line += [numbers.time(row.time_us.value), numbers.time_interval(row.time_us)]
         if row.ratio:
             line += [numbers.ratio(row.ratio.value), numbers.ratio_interval(row.ratio)]
         table.append([*line, numbers.share(row.share_of_roofline)] if board.ceiling else line)
     if names:
-        for line, row in zip(table[1:], board.rows, strict=True):
-            line.append(on_one_line(names.get(row.pseudonym, "")))
+        for line, row in zip(table[1:], board.lines, strict=True):
+            line.append("" if isinstance(row, Ghost) else on_one_line(names.get(row.pseudonym, "")))
         table[0].append("student")
     widths = [max(len(line[column]) for line in table) for column in range(len(head))]
     lines = [f"{board.title} · {board.gpu or 'no GPU'} · {day(board.measured_at)}"]
@@ -159,6 +166,7 @@ def _templates() -> jinja2.Environment:
         beside_ranks=_BESIDE,
         no_tex=NO_TEX,
         ties_within=f"{100 * TIES_WITHIN:g}",
+        floor=f"{FLOOR:g}",
     )
     environment.filters["day"] = day
     return environment
@@ -191,10 +199,11 @@ class PublishReport:
         return "\n".join([f"Published {exercises}.", *self.left_out, f"Open {self.dest / 'index.html'}"])
 
 
-def publish(store: Store, dest: Path | str) -> PublishReport:
+def publish(store: Store, dest: Path | str, notes: bool = False) -> PublishReport:
     """Write the site of everything in `store` to the folder `dest`: each file atomically, `index.html` last.
 
-    Files of an earlier publication are replaced; other files are kept. An exercise whose page fails is left out.
+    With `notes`, the notes to the instructor are shown, such as that a submission calls a library. Files of an earlier
+    publication are replaced; other files are kept. An exercise whose page fails is left out.
 
     Raises:
         GraderError: `dest` cannot be written, has the store in it or a file of the same name that the leaderboard did
@@ -207,6 +216,7 @@ def publish(store: Store, dest: Path | str) -> PublishReport:
     for exercise in EXERCISES.values():
         try:
             own = boards(store, exercise.id)
+            own = own if notes else [board.without_remarks() for board in own]
             text = page("exercise", made_by=MADE_BY, title=exercise.title, boards=own) if own else ""
             (text + to_json(own)).encode()  # raises for text that cannot be written
         except GraderError:
@@ -224,7 +234,10 @@ def publish(store: Store, dest: Path | str) -> PublishReport:
         raise GraderError(f"Nothing was published: {' '.join(left_out)}")
     exercises = tuple(dict.fromkeys(board.exercise for board in found))
     texts["standings.json"] = to_json(found)
-    texts["index.html"] = page("index", made_by=MADE_BY, boards=found)
+    course = course_boards(found)
+    if course:
+        texts["course.html"] = page("course", made_by=MADE_BY, boards=course)
+    texts["index.html"] = page("index", made_by=MADE_BY, boards=found, course=course)
     if store.path.resolve().is_relative_to(dest.resolve()):
         raise GraderError(
             f"{dest} has the store {store.path.name} in it, with the students' names, which must not be served; "

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from grader.errors import GraderError
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES
+from grader.leaderboard.course_board import course_boards
+from grader.leaderboard.ghost_rows import REFERENCE, Ghost, ghosts
 from grader.leaderboard.ranking import Interval, Row, Unranked, assign, rank
 from grader.verdict import PRACTICE_CLOCK
 
 if TYPE_CHECKING:
-    from grader.leaderboard.store import Run, Store
+    from grader.leaderboard.store import Entry, Run, Store
     from grader.verdict import Verdict
 
 MADE_BY = "grader leaderboard"  # marks published files
-_VERSION = 3
+_VERSION = 4
+
+
+@dataclass(frozen=True)
+class Past:
+    """An earlier or the newest run of a board: how many were ranked, and the best and the median speed.
+
+    The speeds are ratios to the baseline; without one, launches per microsecond.
+    """
+
+    measured_at: str
+    ranked: int
+    best: float | None
+    median: float | None
 
 
 @dataclass(frozen=True)
@@ -46,6 +62,18 @@ class Board:
     trials: tuple[int, ...]  # the minimum and maximum per case; empty if nothing was timed
     rows: tuple[Row, ...]
     unranked: tuple[Unranked, ...]
+    ghosts: tuple[Ghost, ...] = ()
+    history: tuple[Past, ...] = ()  # oldest first, of the same version of the exercise
+
+    @property
+    def lines(self) -> list[Row | Ghost]:
+        """The ranked rows and the ghost rows, fastest first."""
+        return sorted([*self.rows, *self.ghosts], key=_speed, reverse=True)
+
+    def without_remarks(self) -> Board:
+        """The board without the notes to the instructor."""
+        rows = tuple(replace(row, remarks=()) for row in self.rows)
+        return replace(self, rows=rows, unranked=tuple(replace(each, remarks=()) for each in self.unranked))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
@@ -60,7 +88,14 @@ class Board:
         """The inverse of `to_dict`."""
         lists = {key: tuple(data[key]) for key in ("cases", "trials")}
         unranked = tuple(Unranked(**{**each, "remarks": tuple(each["remarks"])}) for each in data["unranked"])
-        return cls(**{**data, **lists, "rows": tuple(map(_row, data["rows"])), "unranked": unranked})
+        ghosts_ = tuple(Ghost(**each) for each in data["ghosts"])
+        history = tuple(Past(**each) for each in data["history"])
+        rows = tuple(map(_row, data["rows"]))
+        return cls(**{**data, **lists, "rows": rows, "unranked": unranked, "ghosts": ghosts_, "history": history})
+
+
+def _speed(line: Row | Ghost) -> float:
+    return line.speed.value if isinstance(line, Row) else line.speed
 
 
 def _row(data: Mapping[str, Any]) -> Row:
@@ -82,13 +117,20 @@ def boards(store: Store, only: str | None = None) -> list[Board]:
                 newest.setdefault(_gpu(run), run)
         if len(newest) > 1:
             newest.pop("", None)
-        found += [_board(store, run, exercise) for run in newest.values()]
+        found += [_board(store, run, exercise, _earlier(runs, run)) for run in newest.values()]
     return found
+
+
+def _earlier(runs: list[Run], newest: Run) -> list[Run]:
+    """The finished runs that a board's history compares, oldest first: same exercise, version and GPU."""
+    key = (newest.exercise, newest.fingerprint, _gpu(newest))
+    return [run for run in reversed(runs) if (run.exercise, run.fingerprint, _gpu(run)) == key]
 
 
 def to_json(found: list[Board]) -> str:
     """The text of a `standings.json`."""
-    data = {"made_by": MADE_BY, "version": _VERSION, "boards": [board.to_dict() for board in found]}
+    course = [board.to_dict() for board in course_boards(found)]
+    data = {"made_by": MADE_BY, "version": _VERSION, "boards": [board.to_dict() for board in found], "course": course}
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -111,10 +153,11 @@ def from_json(text: str, origin: Path | str) -> list[Board]:
         ) from None
 
 
-def _board(store: Store, run: Run, exercise: Exercise) -> Board:
-    entries = store.entries(run.id)
+def _board(store: Store, run: Run, exercise: Exercise, runs: list[Run]) -> Board:
+    entries, reference = _shown(store, run)
     names = assign(store, [entry.student for entry in entries])
     rows, unranked = rank([(names[entry.student], entry.verdict) for entry in entries], exercise)
+    timed = [entry.verdict for entry in entries if entry.verdict is not None]
     trials = {t.trials for entry in entries if entry.verdict for t in entry.verdict.timings if t.peer == "submission"}
     machine = {name: getattr(run.environment, name, "") for name in ("driver", "torch", "triton", "python", "sandbox")}
     return Board(
@@ -134,7 +177,22 @@ def _board(store: Store, run: Run, exercise: Exercise) -> Board:
         trials=(min(trials), max(trials)) if trials else (),
         rows=rows,
         unranked=unranked,
+        ghosts=ghosts(timed, reference, exercise) if rows else (),
+        history=tuple(_past(store, each, exercise) for each in runs) if len(runs) > 1 else (),
     )
+
+
+def _shown(store: Store, run: Run) -> tuple[list[Entry], Verdict | None]:
+    """The entries of a run but for hidden students, and the verdict on the course's own solution."""
+    entries, hidden = store.entries(run.id), store.hidden()
+    own = next((entry.verdict for entry in entries if entry.student == REFERENCE), None)
+    return [entry for entry in entries if entry.student not in {REFERENCE, *hidden}], own
+
+
+def _past(store: Store, run: Run, exercise: Exercise) -> Past:
+    rows, _ = rank([("", entry.verdict) for entry in _shown(store, run)[0]], exercise)
+    speeds = [row.speed.value for row in rows]
+    return Past(run.finished_at, len(rows), max(speeds, default=None), median(speeds) if speeds else None)
 
 
 def _clock(timed: list[Verdict]) -> str:

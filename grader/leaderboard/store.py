@@ -91,6 +91,14 @@ class PseudonymRow(Base):
     pseudonym: Mapped[str] = mapped_column(String(100), unique=True)
 
 
+class HiddenRow(Base):
+    """A student who is not shown on the boards."""
+
+    __tablename__ = "hidden"
+
+    student: Mapped[str] = mapped_column(String(500), primary_key=True)
+
+
 def open_database(path: Path, *, create: bool) -> sa.Engine:
     """An engine on the store at `path`, which is created if it is missing and `create` is true.
 
@@ -109,6 +117,8 @@ def open_database(path: Path, *, create: bool) -> sa.Engine:
         sa.event.listen(engine, "connect", _set_pragmas)
         if is_new:
             _make_tables(engine)
+        else:
+            Base.metadata.create_all(engine, tables=[Base.metadata.tables["hidden"]])  # newer than some stores
     return engine
 
 
@@ -348,6 +358,32 @@ class Store:
         with self._session() as session:
             for student, pseudonym in names.items():
                 session.execute(insert.values(student=student, pseudonym=pseudonym))
+
+    def set_published_name(self, student: str, name: str) -> None:
+        """Replace a student's pseudonym.
+
+        Raises:
+            GraderError: another student has this name.
+        """
+        taken = {each: other for other, each in self.pseudonyms().items()}
+        if taken.get(name, student) != student:
+            raise GraderError(f"The name {name!r} is taken.")
+        with self._session() as session:
+            session.merge(PseudonymRow(student=student, pseudonym=name))
+
+    def hidden(self) -> set[str]:
+        """The students who are not shown on the boards."""
+        with self._session() as session:
+            return set(session.scalars(sa.select(HiddenRow.student)))
+
+    def set_hidden(self, student: str, hidden: bool) -> None:
+        """Leave a student out of the boards, or show the student again."""
+        with self._session() as session:
+            row = session.get(HiddenRow, student)
+            if hidden and row is None:
+                session.add(HiddenRow(student=student))
+            elif not hidden and row is not None:
+                session.delete(row)
 
     @contextlib.contextmanager
     def _session(self) -> Iterator[Session]:

@@ -64,6 +64,7 @@ def test_the_page_runs_as_printed(
     (tmp_path / "softmax.py").write_text("def softmax(x, out):\n    pass  # points: 10\n", encoding="utf-8")
     for name in ("cert.pem", "key.pem"):
         (tmp_path / name).touch()
+    (tmp_path / "names.csv").write_text("id,name\nbob,Warp 9\n", encoding="utf-8")
     course, ran = Classroom(home / "gpu-course"), []
     for command in commands():
         here = command.replace("/srv/nbgrader/exchange", str(exchange))

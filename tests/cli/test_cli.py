@@ -33,7 +33,7 @@ COMMANDS = (
     ["classroom", "init"], ["classroom", "release"], ["classroom", "autograde"], ["classroom", "status"],
     ["classroom", "rescore"], ["classroom", "roster"], ["classroom", "due"], ["classroom", "extend"],
     ["classroom", "stats"], ["classroom", "copies"], ["classroom", "export"],
-    ["leaderboard", "run"], ["leaderboard", "publish"], ["leaderboard", "show"],
+    ["leaderboard", "run"], ["leaderboard", "publish"], ["leaderboard", "names"], ["leaderboard", "show"],
 )  # fmt: skip
 LAUNCH = {"kernel": "add", "line": 7, "grid": [4, 1, 1], "threads": 128, "count": 99}
 CLAIMS = {"simulated": True, "runs": [{"case": "1,024 elements", "claim": {"launches": [LAUNCH]}}], "codes": []}
@@ -361,8 +361,12 @@ def test_a_site_that_lacks_an_exercise_is_no_success(monkeypatch: pytest.MonkeyP
         ),
         ("classroom release c 03_triton --force", "release", ((Path("c"), "03_triton"), {"force": True})),
         ("classroom status c", "status", ((Path("c"),), {})),
-        ("leaderboard publish site --store s", "publish", ((Path("site"),), {"store": Path("s")})),
-        ("leaderboard publish site --course c", "publish", ((Path("site"),), {"store": Path("c/leaderboard.sqlite")})),
+        ("leaderboard publish site --store s", "publish", ((Path("site"),), {"store": Path("s"), "notes": False})),
+        (
+            "leaderboard publish site --course c",
+            "publish",
+            ((Path("site"),), {"store": Path("c/leaderboard.sqlite"), "notes": False}),
+        ),
         (
             "leaderboard show softmax --names",
             "show",

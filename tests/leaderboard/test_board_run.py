@@ -19,6 +19,7 @@ from grader.errors import GraderError, JudgeStopped, MachineLacks, UnknownExerci
 from grader.exercises import EXERCISES, find
 from grader.leaderboard import board_run as run_module
 from grader.leaderboard.board_run import handed_in, run
+from grader.leaderboard.ghost_rows import REFERENCE
 from grader.leaderboard.store import Store
 from grader.verdict import Failure, Finding
 from tests.pace import PACE
@@ -569,3 +570,17 @@ def test_students_without_the_chapter_are_not_in_the_run(course, text_of):
     folder = course({"ann": text_of("ann")})
     (folder / "submitted/ben/02_load_inline").mkdir(parents=True)
     assert [each.student for each in handed_in(folder, find("softmax"))] == ["ann"]
+
+
+def test_the_courses_own_solution_is_measured_beside(store, course, judge, text_of, notebook):
+    """Once per run, under a name that no student has; the instructor is not asked to look at it."""
+    folder = course({"ann": text_of("ann")})
+    source = folder / "source/03_triton/03_fuse_a_softmax.ipynb"
+    source.parent.mkdir(parents=True)
+    source.write_text(notebook(text_of("reference")), encoding="utf-8")
+    done = run("softmax", folder, store, judge)
+    assert judge.graded == [text_of("ann"), text_of("reference")]
+    assert (done.submissions, done.measured) == (1, 1)
+    assert {entry.student for entry in store.entries(done.run_id)} == {"ann", REFERENCE}
+    source.write_text("no notebook", encoding="utf-8")
+    assert run("softmax", folder, store, judge).submissions == 1

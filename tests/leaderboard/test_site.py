@@ -13,6 +13,8 @@ import pytest
 from grader.errors import GraderError
 from grader.leaderboard import site, standings
 from grader.leaderboard.board_run import run
+from grader.leaderboard.course_board import FLOOR, course_boards
+from grader.leaderboard.ghost_rows import LIMIT_NAME, REFERENCE, REFERENCE_NAME, Ghost
 from grader.leaderboard.site import as_text, publish
 from grader.leaderboard.standings import boards, from_json
 from grader.leaderboard.standings_view import View
@@ -142,7 +144,9 @@ def test_flagged_entries_have_a_mark_and_their_sentences(store, tmp_path, verdic
     held = verdict("3", speed=9.0, failure=Failure("implausible", "not believed"))
     finding = Finding("clock", "The worker's own events claim 0.71 of the time.")
     _measured(store, {"a": verdict("1", speed=1.2), "b": verdict("2", speed=1.6, findings=(finding,)), "c": held})
-    publish(store, tmp_path / "site")
+    publish(store, tmp_path / "quiet")
+    assert "events claim" not in "".join(_texts(tmp_path / "quiet").values()), "notes are for the instructor"
+    publish(store, tmp_path / "site", notes=True)
     names = store.pseudonyms()
     text = (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
     page = _Page(text)
@@ -260,7 +264,7 @@ def test_the_json_holds_what_the_pages_show(store, tmp_path, verdict):
     """`standings.json` read back gives the same boards."""
     _measured(store, {"a": verdict("1"), "b": verdict("2", wrong=1), "c": "nothing there",
                      "d": verdict("4", findings=(Finding("clock", "c"),), notes=("n",))})  # fmt: skip
-    publish(store, tmp_path / "site")
+    publish(store, tmp_path / "site", notes=True)
     text = (tmp_path / "site/standings.json").read_text(encoding="utf-8")
     assert from_json(text, "standings.json") == boards(store)
 
@@ -428,3 +432,66 @@ def test_standings_of_another_grader_are_named(version):
     text = json.dumps({"made_by": standings.MADE_BY, "version": version, "boards": []})
     with pytest.raises(GraderError, match="another version"):
         from_json(text, "x.json")
+
+
+def test_hidden_students_are_left_out(store, tmp_path, verdict):
+    """Neither rank nor number nor pseudonym of theirs is published, and the others move up."""
+    _measured(store, {"a": verdict("1", speed=3.0), "b": verdict("2", speed=1.5)})
+    boards(store)
+    store.set_hidden("a", True)
+    publish(store, tmp_path / "site")
+    (board,) = boards(store)
+    assert [(row.rank, row.pseudonym) for row in board.rows] == [(1, store.pseudonyms()["b"])]
+    assert store.pseudonyms()["a"] not in "".join(_texts(tmp_path / "site").values())
+    store.set_hidden("a", False)
+    assert len(boards(store)[0].rows) == 2
+
+
+def test_ghost_rows_show_baseline_limit_and_reference(store, tmp_path, verdict):
+    """They have no rank and no interval, are where their speed puts them, and are nobody's entry."""
+    _measured(store, {"a": verdict("1", speed=1.25), "b": verdict("2", speed=0.8), REFERENCE: verdict("3", speed=1.1)})
+    (board,) = boards(store)
+    assert [row.pseudonym for row in board.rows] == [store.pseudonyms()["a"], store.pseudonyms()["b"]]
+    assert REFERENCE not in store.pseudonyms()
+    ratios = [(line.name if isinstance(line, Ghost) else line.rank, line.ratio) for line in board.lines]
+    order = [LIMIT_NAME, 1, REFERENCE_NAME, board.baseline, 2]
+    assert [name for name, _ in ratios] == order
+    limit, reference = board.ghosts[0], board.ghosts[1]
+    assert limit.share_of_roofline == 1.0
+    assert limit.ratio == pytest.approx(1 / 0.6)
+    assert reference.ratio == pytest.approx(1.1)
+    publish(store, tmp_path / "site")
+    page = (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
+    assert page.count('<tr class="ghost">') == 3
+    assert LIMIT_NAME in str(View("softmax", (board,)))
+
+
+def test_the_course_board_is_a_geometric_mean_with_a_floor(store, tmp_path, verdict):
+    """An exercise without a rank counts as the floor, so a student with one fast kernel is behind."""
+    _measured(store, {"a": verdict("1", speed=1.2), "b": verdict("2", speed=2.0)})
+    _measured(store, {"a": verdict("1", "vector_add", speed=1.2)}, "vector_add")
+    (course,) = course_boards(boards(store))
+    names = store.pseudonyms()
+    found = {row.pseudonym: (row.rank, row.ranked, row.mean.value) for row in course.rows}
+    assert found[names["a"]] == (1, 2, pytest.approx(1.2))
+    assert found[names["b"]] == (2, 1, pytest.approx((2.0 * FLOOR) ** 0.5))
+    report = publish(store, tmp_path / "site")
+    assert "course.html" in report.files
+    assert 'href="course.html"' in (tmp_path / "site/index.html").read_text(encoding="utf-8")
+    assert (
+        json.loads((tmp_path / "site/standings.json").read_text(encoding="utf-8"))["course"][0]["rows"][0]["rank"] == 1
+    )
+
+
+def test_a_board_shows_its_earlier_runs(store, tmp_path, verdict):
+    """Those of the same GPU and version, oldest first; a single run has no history."""
+    _measured(store, {"a": verdict("1", speed=1.2)})
+    assert boards(store)[0].history == ()
+    _measured(store, {"a": verdict("1", speed=1.5), "b": verdict("2", speed=1.1)})
+    _measured(store, {"a": verdict("1", gpu="another")})
+    history = next(board.history for board in boards(store) if board.gpu != "another")
+    assert [(past.ranked, past.best, past.median) for past in history] == [
+        (1, pytest.approx(1.2), pytest.approx(1.2)), (2, pytest.approx(1.5), pytest.approx(1.3)),
+    ]  # fmt: skip
+    publish(store, tmp_path / "site")
+    assert "Over the term" in (tmp_path / "site/softmax.html").read_text(encoding="utf-8")

@@ -1,0 +1,125 @@
+"""The names under which students appear on the boards: a pseudonym, one that they chose, or none."""
+
+from __future__ import annotations
+
+import csv
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.classroom import course_folder as folder
+from grader.classroom.answers import Result
+from grader.classroom.student_names import is_name, skeleton
+from grader.errors import ClassroomError
+from grader.exercises import EXERCISES
+from grader.leaderboard.ghost_rows import LIMIT_NAME, REFERENCE_NAME
+from grader.leaderboard.ranking import assign, pseudonym
+from grader.leaderboard.store import Store
+from grader.words import plural
+
+_HIDE = "-"
+_LENGTHS = range(2, 25)
+_LIKE_A_PSEUDONYM = re.compile(r"[a-z]+-[a-z]+-\d\d")
+
+
+@dataclass(frozen=True)
+class NamesResult(Result):
+    """How many students appear under a chosen name, under a pseudonym again, and not at all."""
+
+    chosen: int
+    pseudonyms: int
+    hidden: int
+
+    def to_text(self) -> str:
+        return (
+            f"{plural(self.chosen, 'chosen name')}, {plural(self.pseudonyms, 'pseudonym')}, "
+            f"{plural(self.hidden, 'student')} not shown. Publish the boards again."
+        )
+
+
+def import_names(course: Path, file: Path, store: Path) -> NamesResult:
+    """Set the names of the students in a CSV file with the columns `id` and `name`.
+
+    An empty name means the pseudonym, `-` that the student is not shown. Nothing is changed if a name cannot be used.
+
+    Raises:
+        ClassroomError: the file cannot be read, or a name is not one, is another student's, or looks like one.
+        GraderError: there is no store.
+    """
+    wanted = _read(file)
+    with Store(store, create=False) as opened:
+        kept = opened.pseudonyms()
+        others = {student: name for student, name in kept.items() if student not in wanted}
+        given = {student: name for student, name in wanted.items() if name not in ("", _HIDE)}
+        _check(file, given, [*others.values()], _people(course))
+        assign(opened, wanted)
+        for student, name in wanted.items():
+            opened.set_hidden(student, name == _HIDE)
+            if not name and not _LIKE_A_PSEUDONYM.fullmatch(kept.get(student, "")):
+                own = pseudonym(opened.secret(), student, [*opened.pseudonyms().values(), *given.values()])
+                opened.set_published_name(student, own)
+        _rename(opened, given)
+    hidden = sum(name == _HIDE for name in wanted.values())
+    return NamesResult(len(given), len(wanted) - len(given) - hidden, hidden)
+
+
+def published_name(course: Path, student: str) -> str | None:
+    """The student's name on the boards; empty if the student is not shown, None if the course has no board."""
+    from grader.leaderboard.board_actions import STORE_NAME
+
+    path = Path(course) / STORE_NAME
+    if not path.is_file():
+        return None
+    with Store(path, create=False) as store:
+        return "" if student in store.hidden() else assign(store, [student])[student]
+
+
+def _rename(store: Store, given: Mapping[str, str]) -> None:
+    """Give all names at once, also if two students exchange theirs."""
+    taken = store.pseudonyms()
+    for student in given:
+        if taken[student] in given.values():
+            own = pseudonym(store.secret(), student, [*store.pseudonyms().values(), *given.values()])
+            store.set_published_name(student, own)
+    for student, name in given.items():
+        store.set_published_name(student, name)
+
+
+def _check(file: Path, given: Mapping[str, str], others: list[str], people: Mapping[str, set[str]]) -> None:
+    reserved = {REFERENCE_NAME, LIMIT_NAME, *(b.label for each in EXERCISES.values() for b in each.baselines)}
+    taken = {skeleton(name) for name in (*others, *reserved)}
+    for student, name in given.items():
+        theirs = {skeleton(own) for other, names in people.items() if other != student for own in names}
+        if not is_name(name) or len(name) not in _LENGTHS:
+            why = "is not a name of 2 to 24 letters, digits and single spaces"
+        elif _LIKE_A_PSEUDONYM.fullmatch(name):
+            why = "looks like a pseudonym"
+        elif skeleton(name) in taken:
+            why = "is taken, or looks like one that is"
+        elif skeleton(name) in theirs:
+            why = "is another student's name"
+        else:
+            taken.add(skeleton(name))
+            continue
+        raise ClassroomError(f"{file}: the name {name!r} of {student} {why}.")
+
+
+def _people(course: Path) -> dict[str, set[str]]:
+    """The ids and full names of the students in the gradebook."""
+    with folder.api(course).gradebook as gradebook:
+        return {
+            student.id: {student.id, *filter(None, [f"{student.first_name or ''} {student.last_name or ''}".strip()])}
+            for student in gradebook.students
+        }
+
+
+def _read(file: Path) -> dict[str, str]:
+    try:
+        rows = list(csv.DictReader(file.read_text(encoding="utf-8-sig").splitlines()))
+        return {row["id"].strip(): unicodedata.normalize("NFC", (row["name"] or "").strip()) for row in rows}
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ClassroomError(f"{file} cannot be read as a table: {error}.") from None
+    except (KeyError, AttributeError):
+        raise ClassroomError(f"{file} needs the columns `id` and `name`.") from None

@@ -1,0 +1,68 @@
+"""Names for the boards: chosen ones are checked, and students can leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.classroom.term.board_names import import_names, published_name
+from grader.errors import ClassroomError
+from grader.leaderboard.ranking import assign
+from grader.leaderboard.store import Store
+from tests.classroom.conftest import Classroom
+
+
+@pytest.fixture
+def course(new_course: Callable[..., Classroom]) -> Path:
+    """A course with a board, of three students in the gradebook."""
+    from grader.classroom import course_folder
+
+    folder = new_course().folder
+    with course_folder.api(folder).gradebook as gradebook:
+        for name in ("ann", "bob", "eve"):
+            gradebook.update_or_create_student(name, first_name=name.title(), last_name="Smith")
+    with Store(folder / "leaderboard.sqlite") as store:
+        assign(store, ["ann", "bob"])
+    return folder
+
+
+def _import(course: Path, text: str) -> None:
+    file = course / "names.csv"
+    file.write_text(f"id,name\n{text}", encoding="utf-8")
+    import_names(course, file, course / "leaderboard.sqlite")
+
+
+def test_names_are_chosen_hidden_and_taken_back(course: Path) -> None:
+    """Two students may exchange their names. Without a name, the old pseudonym comes back."""
+    before = published_name(course, "ann")
+    _import(course, "ann,Tensor Queen\nbob,Warp 9\neve,-\n")
+    assert [published_name(course, each) for each in ("ann", "bob", "eve")] == ["Tensor Queen", "Warp 9", ""]
+    _import(course, "ann,Warp 9\nbob,Tensor Queen\neve,\n")
+    assert [published_name(course, each) for each in ("ann", "bob")] == ["Warp 9", "Tensor Queen"]
+    assert published_name(course, "eve")
+    _import(course, "ann,\n")
+    assert published_name(course, "ann") == before
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("x", "2 to 24"), ("<b>bold</b>", "2 to 24"), ("a\u202eb", "2 to 24"), ("x" * 25, "2 to 24"),
+        ("amber-heron-07", "a pseudonym"), ("torch.softmax", "taken"), ("bob", "another student"),
+        ("Bob Smith", "another student"), ("b0b", "another student"), ("warp 9", "taken"),
+    ],
+)  # fmt: skip
+def test_a_name_that_misleads_is_refused(course: Path, name: str, why: str) -> None:
+    """Nothing is changed then, not even for the other students in the file."""
+    _import(course, "bob,Warp 9\n")
+    before = published_name(course, "eve")
+    with pytest.raises(ClassroomError, match=why):
+        _import(course, f"eve,Fine Name\nann,{name}\n")
+    assert published_name(course, "eve") == before
+
+
+def test_a_course_without_a_board_has_no_names(new_course: Callable[..., Classroom]) -> None:
+    """Feedback then says nothing about boards."""
+    assert published_name(new_course().folder, "ann") is None
