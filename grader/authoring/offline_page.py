@@ -19,7 +19,7 @@ from nbconvert.exporters import HTMLExporter
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _PICTURES = ("text/html", "image/svg+xml", "image/png", "image/jpeg")
 
-# The rendered Markdown in nbconvert's templates: `lab`, and `classic`, which nbgrader's feedback extends.
+# The rendered Markdown in nbconvert's templates: `lab`, and `classic`, which feedback pages extend.
 _MARKDOWN = ".jp-MarkdownOutput, .text_cell_render"
 _OUTPUT = re.compile("^(jp-OutputArea|output_area)")  # a timeline's script is in its output, and loads nothing
 _VERBATIM = "code, pre, script, style, math, .mathjax_ignore"  # text in which `$` starts no formula
@@ -28,10 +28,6 @@ _FORMULA = re.compile(
     r"|(?<![\\$])\$(?=[^\s$])(?P<inline>[^$]*?[^\s\\$])\$(?![\d$])",
     re.DOTALL,
 )
-_NBGRADER_STYLE = """
-.panel-heading a { color: #23527c; text-decoration: underline; }
-div.nbgrader_cell .panel-heading a { color: #fff; }
-"""  # in its own, links are light grey on blue, and told from text by their colour alone
 _ELSEWHERE = re.compile(r"^(https?:)?//")
 
 
@@ -62,8 +58,6 @@ def offline(page: str) -> str:
             if not any(parent.css.match(_VERBATIM) for parent in text.parents if parent.name != "[document]"):
                 _set_formulas(text)
     if soup.html and soup.head:
-        if soup.select_one(".nbgrader_cell"):
-            soup.head.append(soup.new_tag("style", string=_NBGRADER_STYLE))
         soup.html.attrs.setdefault("lang", "en")
         if not soup.select("meta[name=viewport]"):
             width = {"name": "viewport", "content": "width=device-width, initial-scale=1"}

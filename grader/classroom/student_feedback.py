@@ -12,6 +12,7 @@ from typing import Any
 
 from grader.classroom.copying import SECRET, TIMESTAMP, remove_all_but
 from grader.classroom.course_folder import notebooks, path, unreadable, why
+from grader.classroom.feedback_page import chapter_summary
 from grader.feedback.report import page_without_grades
 from grader.words import on_one_line
 
@@ -29,7 +30,9 @@ def write_feedback(api: Any, assignment: str, student: str, *, release: bool) ->
     made = path(api, "feedback", assignment, student)
     autograded = path(api, "autograded", assignment, student)
     own = {name: (autograded / f"{name}.ipynb").is_file() for name in notebooks(api.coursedir, assignment)}
-    pages = _pages_without_grades(api, assignment, student, {name for name, graded in own.items() if not graded})
+    not_graded = {name for name, graded in own.items() if not graded}
+    api.config.FeedbackPage.chapter = str(chapter_summary(api, assignment, student, not_graded))
+    pages = _pages_without_grades(api, assignment, student, not_graded)
     if autograded.is_dir():
         if failure := why(api.generate_feedback(assignment, student)):
             return f"the feedback cannot be written: {failure}"
@@ -66,7 +69,8 @@ def _pages_without_grades(api: Any, assignment: str, student: str, names: Collec
     for name in names:
         if not (submitted / f"{name}.ipynb").exists():
             reasons[name] = f"Your submission had no `{name}.ipynb`."
-    return {f"{n}.html": page_without_grades(f"{n}.ipynb", reasons[n]) for n in sorted(names) if n in reasons}
+    chapter = api.config.FeedbackPage.chapter
+    return {f"{n}.html": page_without_grades(f"{n}.ipynb", reasons[n], chapter) for n in sorted(names) if n in reasons}
 
 
 def _copy_submission_files(submitted: Path, made: Path) -> None:

@@ -109,9 +109,12 @@ def as_html(verdict: Verdict, source: str = "") -> str:
     )
 
 
-def page_without_grades(notebook: str, sentence: str) -> str:
-    """The feedback page for a notebook that could not be graded: a whole HTML page that fetches nothing."""
-    return _template("without_grades").render(notebook=notebook, sentence=sentence)
+def page_without_grades(notebook: str, sentence: str, chapter: str = "") -> str:
+    """The feedback page for a notebook that could not be graded: a whole HTML page that fetches nothing.
+
+    `chapter` is HTML, the summary of the chapter.
+    """
+    return _template("without_grades").render(notebook=notebook, sentence=sentence, chapter=markup(chapter))
 
 
 def _printed(verdict: Verdict) -> str:

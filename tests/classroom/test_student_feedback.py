@@ -15,6 +15,8 @@ from grader.classroom import class_actions
 from grader.classroom.settings import load
 from grader.classroom.student_feedback import write_feedback
 from grader.feedback.report import page_without_grades
+from grader.leaderboard.ranking import assign
+from grader.leaderboard.store import Store
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, solve
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an argument, and leaves a file open
@@ -80,7 +82,31 @@ def test_feedback_is_read_without_a_network(classroom: Classroom, judge: Obedien
     made = BeautifulSoup(text, "html.parser")
     assert [formula.text for formula in made.select("math")] == ["2MN", "xi2"]
     assert not made.select("script, img[src^=http], link[href^=http]")
-    assert "div.nbgrader_cell .panel-heading a { color: #fff; }" in made.select("head > style")[-1].text
+    assert made.html is not None
+    assert made.html["lang"] == "en"
+    assert made.select("meta[name=viewport]")
+
+
+def test_a_page_begins_with_the_chapter(classroom: Classroom, judge: ObedientJudge) -> None:
+    """Points and next step of each notebook, links to the other pages, and the learner's own name on the boards."""
+    classroom.hand_in("ann", solve(3)).with_name("01_add_vectors.ipynb").write_text("{", encoding="utf-8")
+    class_actions.autograde(classroom.folder, ASSIGNMENT)
+    with Store(classroom.folder / "leaderboard.sqlite") as store:
+        name = assign(store, ["ann"])["ann"]
+    class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
+    for notebook in OWN:
+        made = BeautifulSoup(page(classroom, "ann", notebook), "html.parser")
+        rows = [[cell.text for cell in row.select("th, td")] for row in made.select("section[aria-label] tbody tr")]
+        assert [row[0] for row in rows] == [*OWN]
+        assert rows[0][2].startswith("Not graded")
+        assert rows[1][1:] == ["3 of 10", "Open its page: each report says what to fix first."]
+        assert made.select_one(f'a[href="{OWN[0]}.html"]')
+        assert f"Your name on the leaderboard is {name}." in made.text
+    made = BeautifulSoup(page(classroom, "ann", OWN[1]), "html.parser")
+    assert "3 of 10 points" in made.select("h1 + p")[0].text
+    targets = [str(link["href"]) for link in made.select('header li a[href^="#"]')]
+    assert targets
+    assert all(made.find(id=target[1:]) for target in targets)
 
 
 def test_a_page_is_for_the_learner_whose_work_it_is(classroom: Classroom, judge: ObedientJudge, tmp_path: Path) -> None:
