@@ -265,8 +265,17 @@ def first_names(names: Iterable[str], most: int = 5) -> str:
     return ", ".join(ordered[:most]) + more
 
 
+def has_exchange_folder(api: Any) -> bool:
+    """Whether the configured exchange is nbgrader's own folder, and not a service such as ngshare."""
+    from nbgrader.exchange.default import Exchange
+
+    return issubclass(api.exchange.collect, Exchange)
+
+
 def exchange_problems(api: Any) -> list[str]:
-    """Messages about what keeps learners from using the exchange."""
+    """Messages about what keeps learners from using the exchange, if it is a folder."""
+    if not has_exchange_folder(api):
+        return []
     root = Path(api.exchange_root)
     if not root.is_dir():
         course = shlex.quote(api.coursedir.root)

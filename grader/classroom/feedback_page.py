@@ -34,7 +34,7 @@ class FeedbackPage(OfflinePage):
 
     def default_filters(self) -> Any:
         """nbconvert's filters, and those of the template."""
-        yield from super().default_filters()
+        yield from super().default_filters()  # type: ignore[no-untyped-call]
         yield "points", _points
         yield "graded_name", _graded_name
 

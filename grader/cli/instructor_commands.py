@@ -358,6 +358,24 @@ def serve(
     serving.serve(settings, address, Limits(per_hour, waiting), complain)
 
 
+@class_app.command("gradescope")
+def gradescope(
+    course: CourseFolder,
+    assignment: Assignment,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The zip file to write.")],
+    wheel: Annotated[Path, typer.Option(metavar="FILE", help="This package's wheel, from `make wheel`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write an autograder for Gradescope, which grades a chapter's notebooks without a GPU.
+
+    \b
+    Example: grader classroom gradescope ~/gpu-course 03_triton autograder.zip --wheel dist/gpu_course.whl
+    """
+    from grader.classroom.term.gradescope import write_autograder
+
+    report(write_autograder(course, assignment, wheel, file), as_json)
+
+
 @board_app.command("run")
 def run(
     exercises: Annotated[

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nbgrader.exchange.abc import ExchangeCollect
 
 from grader.classroom import class_actions, course_folder, inbox
 from grader.classroom.copying import copy_submission
@@ -501,3 +503,25 @@ def test_an_inbox_that_cannot_be_collected_at_all(
     monkeypatch.setattr("nbgrader.exchange.default.collect.check_mode", lambda *args, **options: False)
     with pytest.raises(ClassroomError, match="cannot be collected: You don't have read permissions"):
         class_actions.autograde(classroom.folder, ASSIGNMENT)
+
+
+def test_another_kind_of_exchange_collects_by_itself(classroom: Classroom, judge: ObedientJudge) -> None:
+    """A service such as ngshare has no folder: its own collector is called, and no folder is missed."""
+    handed_in = classroom.hand_in("ann", solve(3)).parent
+    config = classroom.folder / "nbgrader_config.py"
+    with config.open("a", encoding="utf-8") as file:
+        file.write(f"\nc.ExchangeFactory.collect = {Service.__module__ + '.Service'!r}\nc.Exchange.root = '/nowhere'\n")
+    Service.source = handed_in.rename(classroom.folder / "kept by the service")
+    result = class_actions.autograde(classroom.folder, ASSIGNMENT)
+    assert (result.collected, [each.student for each in result.students]) == (1, ["ann"])
+    assert not [warning for warning in result.warnings if "exchange" in warning]
+
+
+class Service(ExchangeCollect):
+    """Collects from a service."""
+
+    source: Path
+
+    def start(self) -> None:
+        dest = Path(self.coursedir.format_path("submitted", "ann", self.coursedir.assignment_id))
+        shutil.copytree(self.source, dest)

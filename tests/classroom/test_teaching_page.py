@@ -65,6 +65,7 @@ def test_the_page_runs_as_printed(
     for name in ("cert.pem", "key.pem"):
         (tmp_path / name).touch()
     (tmp_path / "names.csv").write_text("id,name\nbob,Warp 9\n", encoding="utf-8")
+    (tmp_path / "gpu_course.whl").write_bytes(b"a wheel")
     course, ran = Classroom(home / "gpu-course"), []
     for command in commands():
         here = command.replace("/srv/nbgrader/exchange", str(exchange))

@@ -32,7 +32,7 @@ COMMANDS = (
     ["lab"], ["doctor"], ["build"], ["exercises"], ["check"], ["grade"], ["explain"],
     ["classroom", "init"], ["classroom", "release"], ["classroom", "autograde"], ["classroom", "status"],
     ["classroom", "rescore"], ["classroom", "roster"], ["classroom", "due"], ["classroom", "extend"],
-    ["classroom", "stats"], ["classroom", "copies"], ["classroom", "export"],
+    ["classroom", "stats"], ["classroom", "copies"], ["classroom", "export"], ["classroom", "gradescope"],
     ["leaderboard", "run"], ["leaderboard", "publish"], ["leaderboard", "names"], ["leaderboard", "show"],
 )  # fmt: skip
 LAUNCH = {"kernel": "add", "line": 7, "grid": [4, 1, 1], "threads": 128, "count": 99}
