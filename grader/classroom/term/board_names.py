@@ -12,7 +12,7 @@ from pathlib import Path
 from grader.classroom import course_folder as folder
 from grader.classroom.answers import Result
 from grader.classroom.student_names import is_name, skeleton
-from grader.errors import ClassroomError
+from grader.errors import ClassroomError, GraderError
 from grader.exercises import EXERCISES
 from grader.leaderboard.ghost_rows import LIMIT_NAME, REFERENCE_NAME
 from grader.leaderboard.ranking import assign, pseudonym
@@ -66,14 +66,17 @@ def import_names(course: Path, file: Path, store: Path) -> NamesResult:
 
 
 def published_name(course: Path, student: str) -> str | None:
-    """The student's name on the boards; empty if the student is not shown, None if the course has no board."""
+    """The student's name on the boards; empty if the student is not shown, None if the course has no usable board."""
     from grader.leaderboard.board_actions import STORE_NAME
 
     path = Path(course) / STORE_NAME
     if not path.is_file():
         return None
-    with Store(path, create=False) as store:
-        return "" if student in store.hidden() else assign(store, [student])[student]
+    try:
+        with Store(path, create=False) as store:
+            return "" if student in store.hidden() else assign(store, [student])[student]
+    except GraderError:  # feedback does not need the board, and the board's own commands report it
+        return None
 
 
 def _rename(store: Store, given: Mapping[str, str]) -> None:

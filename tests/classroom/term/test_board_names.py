@@ -65,4 +65,7 @@ def test_a_name_that_misleads_is_refused(course: Path, name: str, why: str) -> N
 
 def test_a_course_without_a_board_has_no_names(new_course: Callable[..., Classroom]) -> None:
     """Feedback then says nothing about boards."""
-    assert published_name(new_course().folder, "ann") is None
+    folder = new_course().folder
+    assert published_name(folder, "ann") is None
+    (folder / "leaderboard.sqlite").write_text("damaged", encoding="utf-8")
+    assert published_name(folder, "ann") is None
