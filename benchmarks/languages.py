@@ -1,7 +1,7 @@
 """One float16 product for Hopper GPUs in several languages, against cuBLAS in the same run: rows `languages`.
 
-Two variants take part: the reference solution of `matmul_open`, a kernel in Triton without warp specialization, and the
-product in CUDA C++ with consumers that wait for each multiplication before they issue the next.
+Two variants take part. The reference solution of `matmul_open` is a kernel in Triton without warp specialization. In
+the other, the consumers of the product in CUDA C++ wait for each multiplication before they issue the next.
 """
 
 from __future__ import annotations

@@ -193,9 +193,15 @@ count_hopper_instructions()
 # ordinary load or store. Triton's has twice the multiplications, because it generates the code of each consumer
 # separately. All have 168 registers per thread: 65,536 divided by 384 threads, and rounded down to a multiple of 8.
 #
+# One row is more than a detail. A consumer that leaves a WGMMA in flight has issued the next one before the last one
+# ends. Triton's consumers do not.
+#
 # Which is the fastest? On an H100 or H200, the next cell measures each language at 4096 against cuBLAS. Elsewhere it
-# shows what was recorded. In the recorded rows, *one flattened loop* is the kernel of
-# [Match cuBLAS](05_match_cublas.ipynb), without warp specialization.
+# shows what was recorded. There, cuTile is missing, because its compiler was not installed, and two more kernels took
+# part:
+#
+# - *one flattened loop* is that of [Match cuBLAS](05_match_cublas.ipynb), without warp specialization
+# - *no WGMMA in flight* is the one in CUDA C++, with consumers that wait as Triton's do
 
 # %%
 from grader.explore import time_products
@@ -204,6 +210,17 @@ time_products()
 
 # %%
 recorded("languages", "ratio_vs_cublas").plot()
+
+# %% [markdown]
+# On an H200, the product in CUDA C++ has
+# ⟦ recorded(bench="languages", case="CUDA C++", metric="ratio_vs_cublas", gpu="H200") ⟧ the speed of cuBLAS, and Gluon's
+# ⟦ recorded(bench="languages", case="Gluon", metric="ratio_vs_cublas", gpu="H200") ⟧. Triton with warp specialization reaches
+# ⟦ recorded(bench="languages", case="Triton", metric="ratio_vs_cublas", gpu="H200") ⟧. Without it, the flattened loop reaches
+# ⟦ recorded(bench="languages", case="Triton, one flattened loop", metric="ratio_vs_cublas", gpu="H200") ⟧.
+#
+# Triton's wait costs the product in CUDA C++ nearly as much: with it, that falls to
+# ⟦ recorded(bench="languages", case="CUDA C++, no WGMMA in flight", metric="ratio_vs_cublas", gpu="H200") ⟧. So a lower language is not faster
+# by itself. It lets you repair what a compiler does not do well.
 
 # %% [markdown]
 # ## What each hides
@@ -239,8 +256,8 @@ recorded("languages", "ratio_vs_cublas").plot()
 #         ...  # any sizes and strides: the kernel of `matmul`, for example
 # ```
 #
-# Without a GPU, `check` judges the entry in Triton. Of the other two it says that it cannot judge them. cuTile and CuTe
-# DSL can be entered if their packages are installed on the machine that grades.
+# Without a GPU, `check` judges the entry in Triton, and says that it cannot judge the other two. cuTile and CuTe DSL can
+# be entered if their packages are installed on the machine that grades.
 
 # %% [markdown]
 # ## Extra credit

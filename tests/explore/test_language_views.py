@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from grader.exercises import EXERCISES
 from grader.explore.hopper.language_views import (
@@ -118,6 +119,41 @@ def test_without_a_hopper_gpu_the_recorded_times_are_shown(monkeypatch: pytest.M
         hopper_product("cuTile")
 
 
+class _Event:
+    def __init__(self, enable_timing: bool) -> None:
+        self.at = 0.0
+
+    def record(self) -> None:
+        _Event.now = self.at = getattr(_Event, "now", 0.0) + 1.0
+
+    def elapsed_time(self, end: _Event) -> float:
+        return end.at - self.at
+
+
+def test_on_a_hopper_gpu_the_products_are_timed_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each gets a row with its ratio to cuBLAS, and a missing package is named. A wrong product raises."""
+
+    def product_of(language: str) -> Any:
+        if language == "cuTile":
+            raise ModuleNotFoundError("No module named 'cuda.tile'")
+        return lambda a, b, out: torch.mm(a, b, out=out) if language != wrong else out.zero_()
+
+    wrong, randn = "", torch.randn
+    for name, value in {
+        "torch.randn": lambda *shape, device: randn(*shape), "torch.cuda.is_available": lambda: True,
+        "torch.cuda.get_device_capability": lambda: (9, 0), "torch.cuda.Event": _Event,
+        "torch.cuda.synchronize": lambda: None,
+        "grader.explore.hopper.language_views.hopper_product": product_of,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(name, value)
+    table = time_products(64)
+    assert [row[::2] for row in table._table()[1:]] == [[name, "1.00"] for name in ("cuBLAS", *list(FILES)[1:])]
+    assert "cuTile is not measured: No module named 'cuda.tile'." in repr(table)
+    wrong = "Gluon"
+    with pytest.raises(ArithmeticError, match="Gluon is wrong"):
+        time_products(64)
+
+
 @pytest.mark.parametrize("language", [language for language in FILES if language != "cuTile"])
 def test_the_rules_take_each_language_for_a_kernel_of_your_own(language: str) -> None:
     """There is no finding, such as a missing kernel or a library's product."""
@@ -126,7 +162,7 @@ def test_the_rules_take_each_language_for_a_kernel_of_your_own(language: str) ->
 
 @pytest.mark.parametrize(("language", "what"), [("Gluon", "Gluon"), ("CUDA C++", "`__cvta_generic_to_shared`")])
 def test_without_a_gpu_a_product_for_hopper_is_not_judged(quick_judge: Any, language: str, what: str) -> None:
-    """Neither Triton's interpreter nor the C++ compiler can run it, and that is no mistake of the learner's."""
+    """Neither Triton's interpreter nor the C++ compiler can run it. The report says so, and blames nobody."""
     verdict = quick_judge.grade(_submission(language), "matmul_open")
     assert verdict.status == "not_judged"
     assert f"The simulator has no {what}; on a GPU it will be judged" in str(verdict.failure)
