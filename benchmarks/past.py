@@ -37,8 +37,8 @@ _FFT, _INTERPOLATED = _CORPUS / "right_fft.py", _CORPUS / "right_interpolated.py
 _NIFTY_REPEATS = 9
 _FLOAT64 = {  # and a wider kernel on a finer grid, for an error of 1e-9, which nifty-ls asks for
     r"\bfloat(2?)\b": r"double\1", r"(\d\.\d+)f\b": r"\1", r"\b(sqrt|exp)f\(": r"\1(",
-    r"\bfloat32\b": "float64", r"\bcomplex64\b": "complex128", r"^WIDTH = \d+": "WIDTH = 16",
-    r"^FEW = 1 << \d+": "FEW = 1 << 40",
+    r"\bfloat32\b": "float64", r"\bcomplex64\b": "complex128", r"^WIDTH = \d+": "WIDTH = 12",
+    r"^FINER = [\d.]+": "FINER = 2",
 }  # fmt: skip
 # How many times as fast as the last rung a way must be, and its largest error as a share of the peak.
 _NEEDED = {"rotation": (1.5, 2e-5), "FFT": (5.0, 1e-4), "interpolation": (10.0, 1e-4)}

@@ -37,7 +37,8 @@ def test_the_fft_in_float64_has_no_number_in_float32() -> None:
     wide = in_float64(_FFT.read_text("utf-8"))
     assert not re.search(r"float32|float2?\b|complex64|\df\b|[a-z0-9]f\(|}f\b", wide)
     assert "double* grid" in wide
-    assert "\nWIDTH = 16 " in wide
+    assert "\nWIDTH = 12 " in wide
+    assert "\nFINER = 2 " in wide
 
 
 @pytest.mark.parametrize(

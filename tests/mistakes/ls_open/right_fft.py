@@ -7,8 +7,8 @@ from functools import cache
 import cupy as cp
 import numpy as np
 
-WIDTH = 9  # grid points that a sample is spread onto, each by a thread of its own
-FEW = 1 << 18  # frequencies: with more, the transform takes most of the time, and the grid has fewer points for each
+WIDTH = 8  # grid points that a sample is spread onto, each by a thread of its own
+FINER = 1.25  # grid points per frequency, at least: with fewer, float32 is not accurate at the ends of the band
 TOGETHER = 32  # samples per block; the samples are sorted, so most of them meet at few grid points
 
 source = r"""
@@ -76,8 +76,7 @@ def plan(count):
 
     The transform of the kernel is WIDTH sinh(root) / (root I0(beta)); exp(beta) is left out of both.
     """
-    least = (1.25 if count < FEW else 1.125) * count
-    size = max(64, min(odd << k for odd in (1, 3, 5, 9, 15) for k in range(28) if odd << k >= least))
+    size = max(64, min(odd << k for odd in (1, 3, 5, 9, 15) for k in range(28) if odd << k >= FINER * count))
     beta = 0.98 * math.pi * (1 - count / (2 * size)) * WIDTH
     at_peak = np.i0(beta).item()
     return size, beta, 1 / at_peak, 2 * at_peak * math.exp(-beta) / WIDTH

@@ -35,8 +35,9 @@ def together_kernel(
     denominator = tl.sum(sums * tl.exp(maxima - row_max), axis=0)
     factor = tl.exp(own_max - row_max) / denominator
     tl.store(out_ptr + row * out_stride + column, numerator * factor, mask=column < columns)
-    if tl.atomic_add(done_ptr + row, 1) == 2 * PIECES - 1:  # the last one leaves a 0 for the next launch
-        tl.atomic_xchg(done_ptr + row, 0)
+    # The last one leaves a 0 for the next launch. Relaxed, it does not wait for this program's stores.
+    if tl.atomic_add(done_ptr + row, 1, sem="relaxed") == 2 * PIECES - 1:
+        tl.atomic_xchg(done_ptr + row, 0, sem="relaxed")
 
 
 @triton.jit
