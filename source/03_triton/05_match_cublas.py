@@ -257,6 +257,30 @@ benchmark(matmul_open)
 # - **Small products have few tiles.** At 1024 there are 64 tiles of 128 × 128 for 132 SMs, so half of the GPU would
 #   have nothing to do. The authors' kernel takes 128 tiles of 64 × 128 there. Somewhat larger products have a long tail.
 # - **The largest** draw so much power that a GPU may lower its clock, for your kernel and for cuBLAS alike.
+#
+# ### The last ten per cent
+#
+# A product of 3072 has 288 tiles of 128 × 256. On 132 SMs two waves take 264 of them, and in the tail most SMs are idle:
+# **wave quantization**. With tiles of 128 × 192 there are 384, which are three waves, nearly full. But Triton's blocks
+# have powers of two. So the authors' faster kernel keeps two blocks of sums, of 128 and of 64 columns, and multiplies
+# each tile of `a` twice:
+#
+# ```python
+# left = a.load([row, k])
+# first = tl.dot(left, b.load([k, column]), first)
+# rest = tl.dot(left, narrow.load([k, column + 128]), rest)
+# ```
+#
+# A tile of 128 × 256 uses each loaded number more often, so its time per element is shorter. For each of three shapes,
+# the launch multiplies that time by the elements of a tile and by the number of waves, and takes the shape with the
+# shortest product. If all tiles fit into one wave, the grid is not persistent, because no program has a second tile.
+
+# %%
+recorded("matmul_open/fastest", "ratio_vs_cublas")
+
+# %% [markdown]
+# cuBLAS is still ahead at 1536 and 3072. A kernel in which programs *share* a tile, each with a part of K, would have
+# no tail at all: search for **stream-K**.
 
 # %% [markdown]
 # ## The ladder
