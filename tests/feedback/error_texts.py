@@ -283,7 +283,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "one block. It asked for a grid of (0, 1, 1) blocks of (256, 1, 1) threads.",
         "The grid of this launch is empty.",
     ),
-    ('a host function call cannot be configured: "k" is no kernel', "Declare it `__global__ void`."),
+    ('a host function call cannot be configured: "k" is not a kernel', "Declare it `__global__ void`."),
     ("static assertion failed: atomicMax has no version for this type", "CUDA has no `atomicMax` for values"),
     ("Entry function '_Z1kPKfPfi' uses too much shared data (0x10000 bytes, 0xc000 max)", "more than 48 KiB"),
     ("File uses too much global constant data (0x13880 bytes, 0x10000 max)", "more than 64 KiB"),

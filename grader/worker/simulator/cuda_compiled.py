@@ -339,7 +339,7 @@ def _launches(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str]]:
     host = _functions_of_the_host(tokens, parts)
     code = [at for at, token in enumerate(tokens) if not token.blank]
     return [
-        (_line(tokens, at), f'a host function call cannot be configured: "{tokens[before].text}" is no kernel')
+        (_line(tokens, at), f'a host function call cannot be configured: "{tokens[before].text}" is not a kernel')
         for before, at in itertools.pairwise(code)
         if tokens[at].text == "<<<" and tokens[before].text in host
     ]

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from grader.protocol.target import target
+from grader.words import plural
 from grader.worker.simulator import header_build
 from grader.worker.simulator.cuda_library import Buffer, send_buffers, watch
 from grader.worker.simulator.cuda_source import (
@@ -309,7 +310,8 @@ class Function:
         threads = math.prod(sizes[3:])
         if threads > _MOST_THREADS:
             raise CUDADriverError(
-                f"CUDA_ERROR_INVALID_VALUE: invalid argument: a block has {threads:,} threads; 1,024 are the limit"
+                "CUDA_ERROR_INVALID_VALUE: invalid argument: "
+                f"a block has {plural(threads, 'thread')}; 1,024 are the limit"
             )
         if threads > self.max_threads_per_block:
             raise CUDADriverError(

@@ -86,7 +86,7 @@ def test_no_rounds_count_as_none():
 
 
 def _claims(late, claim):
-    """What is said if the arbiter's clock is `late` for everybody, and the submission claims this share of its time."""
+    """Return the findings for a clock that is `late` for everybody and a claim of this share of its time."""
     base = [Reading(1.0 + late, 1.0, trusted=True)] * 7
     own = [Reading(1.0 + late, claim)] * 7
     return claims_less({"a": {"submission": own, "torch": base}})

@@ -31,7 +31,10 @@ def test_a_call_of_a_host_function_is_named():
 @pytest.mark.parametrize(
     ("host", "says"),
     [
-        ("void run(int* x) { twice<<<1, 1>>>(x); }", 'a host function call cannot be configured: "twice" is no kernel'),
+        (
+            "void run(int* x) { twice<<<1, 1>>>(x); }",
+            'a host function call cannot be configured: "twice" is not a kernel',
+        ),
         ("void run(int* x) { kernel<<<1, blockDim.x>>>(x); }", 'identifier "blockDim" is undefined in host code'),
         ("void run(int* x) { dim3 blockDim(32); kernel<<<1, blockDim>>>(x); int n = blockDim.x; }", ""),
         ("void run(int* x, dim3 gridDim) { kernel<<<gridDim.x, 32>>>(x); }", ""),
