@@ -40,7 +40,7 @@ nav.course a, .jp-RenderedHTMLCommon a { color: var(--jp-content-link-color); te
 .jp-RenderedHTMLCommon table { display: block; overflow-x: auto; max-width: 100%; width: fit-content; }
 .jp-OutputArea-output, .jp-RenderedHTMLCommon math[display=block] { overflow-x: auto; }
 .jp-OutputArea-output img, .jp-OutputArea-output svg, .jp-RenderedHTMLCommon img { max-width: 100%; height: auto; }
-.jp-OutputArea-output code { background: none; }
+.jp-OutputArea-output code { background: none !important; }
 .jp-InputArea-editor { overflow-x: auto; }
 @media (max-width: 600px) {
   body.jp-Notebook { padding: 0 0.5rem 2rem; }
@@ -108,7 +108,7 @@ def _page(notebook: NotebookNode, path: str) -> str:
         _add_way_back(soup, path)
     for link in soup.select("a[href]"):
         link["href"] = _moved(str(link["href"]))
-    for area in soup.select(".highlight pre, .jp-OutputArea-output, table"):
+    for area in soup.select("pre, table, .jp-OutputArea-output, math[display=block]"):
         area["tabindex"] = "0"  # a keyboard can scroll it, too
     for image in soup.select("img:not([alt])"):
         image["alt"] = ""
