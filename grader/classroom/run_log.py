@@ -35,14 +35,14 @@ class RunLog:
         self._file.flush()
 
 
-_held: set[Path] = set()  # the locks of this process
+_held: set[Path] = set()  # the locks that this process holds for commands of its own
 
 
 @contextlib.contextmanager
 def alone(course: Path, *, wait: bool = False) -> Iterator[None]:
-    """The lock of a course's long commands, which ends with the process. A process that holds it may take it again.
+    """The lock of a course's long commands, which ends with the process. File systems without locks have none.
 
-    `wait`: until another command ends. File systems without locks have none.
+    `wait`: until another command ends; then this process may run such commands itself.
 
     Raises:
         ClassroomError: another long command runs in the course folder.
@@ -61,7 +61,8 @@ def alone(course: Path, *, wait: bool = False) -> Iterator[None]:
             ) from None
         except OSError:
             pass
-        _held.add(folder)
+        if wait:
+            _held.add(folder)
         try:
             yield
         finally:
