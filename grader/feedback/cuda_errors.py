@@ -251,6 +251,11 @@ SIMULATOR: tuple[Meaning, ...] = (
         "Round up: `(n + threads - 1) / threads` is never 0. `n / threads` is 0 if n is smaller.",
     ),
     Meaning(
+        r"Every lane that the mask names must reach it",
+        "A function of a warp waits for every lane of its mask, and some of them return or branch away before it.",
+        "Let all lanes of the mask reach the call: lanes without an element pass a 0 and skip the work, not the call.",
+    ),
+    Meaning(
         r"a block has [\d,]+ threads; 1,024 are the limit",
         "The GPU refused the launch: a block has at most 1024 threads.",
         "A block of `dim3(x, y, z)` has x * y * z threads: `dim3(32, 8)` has 256.",

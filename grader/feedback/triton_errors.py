@@ -147,6 +147,25 @@ TRITON: tuple[Meaning, ...] = (
         ":]`.",
     ),
     Meaning(
+        r"'int' object is not callable|'tensor' object has no attribute '(?:size|stride)",
+        "A tensor becomes a pointer in a kernel: it has no `{0}` there.",
+        "Pass the number to the kernel as an argument: `kernel[grid](x, …, x.numel())`.",
+        code=r"\b\w+\.(numel|size|stride)\b",
+        cell=r"triton\.jit",
+    ),
+    Meaning(
+        r"'LoopIndex' object is not iterable|'\w+' object (?:is not subscriptable|does not support item assignment)",
+        "A tensor becomes a pointer in a kernel, and brackets neither load nor store its elements.",
+        "Write `tl.load(x_ptr + offsets, mask=…)` and `tl.store(out_ptr + offsets, values, mask=…)`.",
+        code=r"\w\[",
+        cell=r"triton\.jit",
+    ),
+    Meaning(
+        r"'tuple' object has no attribute '?(?:append|extend|insert)",
+        "Triton compiles a list to a tuple, which cannot grow.",
+        "Use a variable for each value, or a block of them.",
+    ),
+    Meaning(
         r"Unsupported ptr type .* in `tl\.(load|store)`",
         "`tl.{0}` got something that is not a pointer.",
         "Add the offsets to one of the kernel's pointer arguments: `x_ptr + offsets`.",

@@ -43,6 +43,7 @@ _LEFT = (
     "from that call: a result, a sum or a counter that is kept. Compute it or set it again in each call."
 )
 _OF_SCRATCH = re.compile(r"of `[^`]*\(")  # a place that is named by a call, such as `torch.empty(8)`
+_STORES = re.compile(r"^`\w+` is written (?:past|before)")  # of Triton
 _LARGE = 1e30  # such a variable is -1.7e38 in the simulator
 _AGAIN = ", called again"
 _TRIES = 3  # a result that is wrong by chance is right and wrong in this order six times in at most one of 64 gradings
@@ -470,9 +471,11 @@ def _races(failure: Failure, mismatch: Mismatch) -> bool:
 
     An access outside of a tensor that the submission has made is always the cause.
     """
+    told = mismatch.suspect or mismatch.unwritten or mismatch.outside
     if failure.kind == "illegal_access":
-        return _OF_SCRATCH.search(failure.message) is not None
-    return failure.kind == "fails_on_gpu" and not (mismatch.suspect or mismatch.unwritten or mismatch.outside)
+        stores = _STORES.search(failure.message) and not told
+        return bool(stores or _OF_SCRATCH.search(failure.message))
+    return failure.kind == "fails_on_gpu" and not told
 
 
 def _others_may_be_why(failure: Failure) -> bool:

@@ -21,6 +21,16 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
         "    kernel[(tl.cdiv(n, 1024),)](x, out, n)",
         "`triton.cdiv(…)`",
     ),
+    (
+        "TypeError: 'int' object is not callable",
+        "@triton.jit … mask = i < x.numel()",
+        "it has no `numel` there. Pass the number to the kernel",
+    ),
+    (
+        "TypeError: 'LoopIndex' object is not iterable",
+        "@triton.jit … out[i] = x[i] + y[i]",
+        "brackets neither load nor store its elements",
+    ),
     ("AssertionError: x must be on a GPU", "    assert x.device.type == 'cuda'", "this says nothing about your work"),
     (_NO_TENSOR, "    numerator = (x - tl.max(x, axis=0)).exp()", "Write `tl.exp(x)`"),
     (_NO_TENSOR, "    x = x.sqrt()", "Write `tl.sqrt(x)`"),
@@ -306,6 +316,12 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("TypeError: griddim must be a sequence of integers, got [3.015625]", "`(n + threads - 1) // threads`"),
     ("ValueError: Kernel launch configuration was not specified. Use the syntax:", "`kernel[blocks, threads](…)`"),
     ("IndexError: index 70 is out of bounds for axis 0 with size 70", "the array, which has 70 elements there"),
+    (
+        "RuntimeError: In block (0, 0, 0), lane 1 of warp 0 ended without reaching __shfl_down_sync() on line 15, "
+        "where 1 other lane waits. Every lane that the mask names must reach it: is it inside an `if`?",
+        "skip the work, not the call",
+    ),
+    ("AttributeError: 'tuple' object has no attribute append", "a tuple, which cannot grow"),
     (
         "RuntimeError: 64 of 128 threads of a block wait at cuda.syncthreads() on line 33, and the other 64 ended "
         "without reaching it",

@@ -28,6 +28,7 @@ from grader.worker.toolchain.rehearsal import tensor_without_data, without_data
 
 _MOST_ELEMENTS = 1 << 17  # of a tensor; compiling takes 2 s for these, and four times as long for twice as many
 _TENSOR = re.compile(r"tensor<((?:\d+x)+)")
+_MOST_THREADS = 1024  # of a program
 _MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)  # along each axis of a grid
 _MOST_FACTS = 100
 _FILE = "submission.py"
@@ -244,6 +245,8 @@ def _compile(
         found = run(kernel, *args, grid=grid, warmup=True, **named)
         if found.metadata.shared > limit:
             raise OutOfResources(found.metadata.shared, limit, "shared memory")
+        if (threads := 32 * found.metadata.num_warps) > _MOST_THREADS:
+            raise OutOfResources(threads, _MOST_THREADS, "threads")
         if any(count > most for count, most in zip(grid or (), _MOST_PROGRAMS, strict=False)):
             raise RuntimeError(f"Triton Error [CUDA]: invalid argument: the grid is {tuple(grid)}")
     except _TooLong:

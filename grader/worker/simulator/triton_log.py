@@ -22,6 +22,7 @@ from grader.worker.simulator import tally
 from grader.worker.simulator.accesses import RACE, Launch, Region, StrayAccess, observe, region_of, rights_of
 
 _POINTER = re.compile(r"(?<=\w)_(?:ptr|pointer)$")
+_running = 0  # launches, at most one
 _launch: Launch | None = None  # the one that runs now
 _kernel_file = ""
 _gets_addresses = False  # in a tensor of integers, or as an integer
@@ -36,7 +37,8 @@ def watch() -> None:
     executor: Any = interpreter.GridExecutor
     if hasattr(executor.__call__, "__wrapped__"):
         return
-    executor.__call__ = _logged(executor.__call__)
+    executor.__call__ = _logged(_counted(executor.__call__))
+    interpreter.InterpretedFunction.__call__ = _in_a_launch(interpreter.InterpretedFunction.__call__)
     builder: Any = interpreter.InterpreterBuilder
     builder.set_grid_idx = _begun(builder.set_grid_idx)
     builder.create_masked_load = _loaded(builder.create_masked_load)
@@ -51,6 +53,30 @@ def will_tune(tuner: Any) -> None:
     resets = tuner.reset_to_zero or tuner.restore_value or tuner.user_defined_pre_hook
     if not resets and not any(config.pre_hook for config in tuner.configs):
         _tuner = tuner
+
+
+def _counted(original: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        global _running
+        _running += 1
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _running -= 1
+
+    return run
+
+
+def _in_a_launch(original: Any) -> Any:
+    """Refuse the call of a kernel or a function of Triton by the host, as on a GPU."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not _running:
+            raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")  # Triton's own words
+        return original(*args, **kwargs)
+
+    return call
 
 
 def _logged(original: Any) -> Any:
@@ -151,7 +177,8 @@ def _line() -> int | None:
 def _where(ptrs: Any, mask: Any, stores: bool, line: int | None, atomic: bool = False) -> tuple[Region | None, Any]:
     """Return the region of a block of pointers and the numbers of its elements that are not masked out.
 
-    The region is None if all are masked out, or if some are outside of every tensor. StrayAccess: they cannot be used.
+    The region is None if all are masked out, or if some are outside of every tensor. The numbers are None if a store to
+    these would change memory of this process, which the judge's buffers are not. StrayAccess: they cannot be used.
     """
     assert _launch is not None
     active = ptrs.data.ravel() if mask is None or mask.all() else ptrs.data[mask]
@@ -164,8 +191,11 @@ def _where(ptrs: Any, mask: Any, stores: bool, line: int | None, atomic: bool = 
         if _gets_addresses and all(_is_in_a_tensor(address, address + width) for address in (low, high)):
             return None, active
         sentence = _launch.say_stray(low, high, stores, line)
-        if any(("w" if stores else "r") not in rights_of(address) for address in (low, high)):
+        rights = [rights_of(address) for address in (low, high)]
+        if any(("w" if stores else "r") not in each for each in rights):
             raise StrayAccess(f"{sentence} Pass a mask that is false there.")
+        if stores and any(each.endswith("p") for each in rights):
+            return None, None
         return None, active
     if not atomic:
         _launch.look_at_sectors(region, active, width, stores, line)
@@ -216,7 +246,7 @@ def _stored(original: Any) -> Any:
         line, chosen = _line(), _array(mask)
         region, units = _where(ptrs, chosen, True, line)
         if region is None:
-            return original(self, ptrs, value, mask, *how)
+            return original(self, ptrs, value, mask if units is not None else _inside(ptrs, mask), *how)
         new = np.ascontiguousarray(np.broadcast_to(value.data, ptrs.data.shape))
         active = chosen.ravel()
         changes = (held(ptrs, chosen, new) != _bits(new)).ravel()[active]
@@ -228,6 +258,17 @@ def _stored(original: Any) -> Any:
         return result
 
     return create_masked_store
+
+
+def _inside(ptrs: Any, mask: Any) -> Any:
+    """Return the mask without elements that are outside of every tensor."""
+    assert _launch is not None
+    width = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
+    inside = np.zeros(ptrs.data.shape, bool)
+    for each in _launch.regions:
+        inside |= (ptrs.data >= each.start) & (ptrs.data + np.uint64(width) <= each.end)
+    inside &= _array(mask)
+    return inside if isinstance(mask, np.ndarray) else type(mask)(inside, mask.dtype)
 
 
 def _array(mask: Any) -> Any:

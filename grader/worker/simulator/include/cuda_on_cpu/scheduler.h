@@ -159,10 +159,10 @@ CUDA_ON_CPU_UNSEEN static void report_stuck() {
         for (int i = 0; i < block.fibers; ++i)
             if (fibers[i].thread >= 0 && fibers[i].thread / 32 == warp) lanes |= 1u << fibers[i].thread % 32;
         return fail(cudaErrorLaunchFailure, true,
-                    "In block (%u, %u, %u), lane %d of warp %d ended without reaching %s on line %d, where %d other lanes wait. "
+                    "In block (%u, %u, %u), lane %d of warp %d ended without reaching %s on line %d, where %d other lane%s. "
                     "Every lane that the mask names must reach it: is it inside an `if`, or after an early `return`?",
                     blockIdx.x, blockIdx.y, blockIdx.z, __builtin_ctz(~lanes), warp, first->call, first->line,
-                    __builtin_popcount(lanes));
+                    __builtin_popcount(lanes), __builtin_popcount(lanes) == 1 ? " waits" : "s wait");
     }
     fail(cudaErrorLaunchFailure, true,
          "In block (%u, %u, %u), %d of %d threads wait at %s on line %d, and the other %d ended without reaching it. "
