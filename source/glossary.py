@@ -117,7 +117,7 @@
 # | **layout** | the rule that says which thread holds which elements of a block | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
 # | **live range** | the part of a program from a value's first write to its last read | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
 # | **mask** | the condition that says which elements of a block are loaded or stored | [Add two vectors](03_triton/01_add_vectors.ipynb) |
-# | **mbarrier** | a counter in shared memory of arrivals and bytes, on which threads wait for a copy or for each other | [Compare languages](03_triton/08_compare_languages.ipynb) |
+# | **mbarrier** | a counter of arrivals and bytes in shared memory, on which threads wait for a copy or for each other | [Compare languages](03_triton/08_compare_languages.ipynb) |
 # | **memory-bound** | limited by the bytes that must be moved; compute-bound kernels are limited by arithmetic | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **online softmax** | a softmax in one pass: a running maximum, and a sum that is rescaled when it rises | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **persistent kernel** | a kernel with one program per SM; each program computes one tile after another | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
@@ -136,7 +136,7 @@
 # | **tensor descriptor** | the description of a matrix and its tiles, with which hardware copies a whole tile | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
 # | **tile** | a block of a matrix that one program computes | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **TMA** | Tensor Memory Accelerator, a unit of Hopper and later GPUs that copies tiles | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
-# | **warp specialization** | giving the warps of a program different tasks, such as copies and multiplications | [Compare languages](03_triton/08_compare_languages.ipynb) |
+# | **warp specialization** | giving the warps of a program different tasks, such as copying and multiplying | [Compare languages](03_triton/08_compare_languages.ipynb) |
 # | **warpgroup** | four consecutive warps, which issue a WGMMA together | [Compare languages](03_triton/08_compare_languages.ipynb) |
 # | **wave** | the programs that run at the same time | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
 # | **WGMMA** | the instruction of Hopper's tensor cores, which multiplies two matrices from shared memory | [Compare languages](03_triton/08_compare_languages.ipynb) |

@@ -144,7 +144,7 @@ def host_time(evidence: Evidence) -> Iterator[Cause]:
     if run is not None and run.us and busy and run.us >= _IDLE_GPU * busy:
         yield Cause(
             "host time",
-            f"The kernels of a call take {time(busy)} of its {time(run.us)}. In the rest, the GPU waits for the host.",
+            f"The kernels of a call take {time(busy)} of its {time(run.us)}. For the rest, the GPU waits for the host.",
             "Move work on the host out of the call, such as making tensors and choosing constants",
             "times",
             None,

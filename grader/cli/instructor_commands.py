@@ -312,7 +312,7 @@ def token(
     students: Annotated[list[str] | None, typer.Argument(metavar="STUDENT...", help="Their ids.")] = None,
     everybody: Annotated[bool, typer.Option("--all", help="Everybody in the gradebook.")] = False,
     days: Annotated[float, typer.Option(min=0, help="How long the tokens are valid.")] = 180.0,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Void the tokens made so far, and make none.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke the tokens made so far, and make none.")] = False,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table instead of printing.")] = None,
     as_json: AsJson = False,
 ) -> None:

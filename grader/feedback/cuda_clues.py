@@ -11,15 +11,16 @@ from dataclasses import dataclass
 
 IN_STEP = (
     "`__syncwarp()` is missing: the threads of a warp do not run in step. Put one between a write to shared memory and "
-    "another thread's read of it, and one before that place is written again. `volatile` does not wait."
+    "another thread's read of it, and one before that element is overwritten. `volatile` does not wait."
 )
 _NO_BARRIER = (
-    "A thread reads what another one writes to `{}`. No `__syncthreads()` is between the two, so the result depends on "
-    "which of them comes first."
+    "A thread reads what another thread writes to `{}`. No `__syncthreads()` is between the two, so the result "
+    "depends on which of them runs first."
 )
 _ONE_BARRIER = (
-    "A loop fills `{}` and other threads read it there, but the loop has one barrier. No `__syncthreads()` is between "
-    "the two, either in one step or from one step to the next: put one after filling it, and one after reading it."
+    "A loop fills `{}` and other threads read it there, but the loop has only one barrier. No `__syncthreads()` is "
+    "between the two, either within a step or from one step to the next. Put one after filling it, and "
+    "one after reading it."
 )
 _NO_ATOMIC = (
     "Every block reads `{0}`, adds to it and writes it back. Blocks run at the same time and in no order, so sums are "
@@ -32,7 +33,7 @@ _ASSIGNED = (
 _ADDRESS = "A launch passes the address of `{}`. A kernel cannot use the host's variables by their address."
 _COPIED = "Pass numbers by value. Copy an array to memory from `cudaMalloc` with `cudaMemcpy`."
 _OF_THE_HOST = "A launch passes memory that the host allocated, `{}`, which a kernel cannot use on most GPUs."
-_USED = "Code of the host uses memory of the GPU: it reads or writes elements of `{}`."
+_USED = "Host code uses GPU memory: it reads or writes elements of `{}`."
 _COPIED_BACK = "Copy the values to the host with `cudaMemcpy`, which also waits for the kernel, or compute in a kernel."
 _LARGEST_INDEX = (
     "A kernel accessed memory outside its arrays, in shared memory or in global memory, or wrote to an input.",

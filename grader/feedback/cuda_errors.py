@@ -68,7 +68,7 @@ CPP: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"too much global constant data",
-        "The `__constant__` variables have more than 64 KiB, which is all the constant memory of a GPU.",
+        "The `__constant__` variables take up more than 64 KiB, which is all the constant memory of a GPU.",
         "Pass a large table to the kernel as an array in global memory.",
     ),
     Meaning(
@@ -205,7 +205,7 @@ SIMULATOR: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"Host: ",
-        "Code of the host uses memory of the GPU, and on a GPU it crashes there.",
+        "Host code uses GPU memory, and on a GPU it crashes there.",
         "Copy the values to the host with `cudaMemcpy`, which also waits for the kernel, or compute in a kernel.",
         title="The host uses the GPU's memory",
     ),

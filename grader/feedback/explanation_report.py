@@ -84,7 +84,7 @@ def _verdict(explanation: Explanation) -> list[str]:
     if len(explanation.causes) > 1:
         said.append("These causes were found together: fixing one may reveal the next.")
         if explanation.headroom is not None:
-            said[-1] += f" Their gains multiply to at most {explanation.headroom:.1f}×; each one's share is a guess."
+            said[-1] += f" Together they can gain at most {explanation.headroom:.1f}×; each one's share is a guess."
     return said
 
 

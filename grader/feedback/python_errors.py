@@ -98,7 +98,7 @@ NUMBA: tuple[Meaning, ...] = (
         r"No implementation of function Function\(<(?:built-in )?function "
         r"(zeros|empty|ones|full|dot|sum|mean|linspace)\b",
         "Numba cannot compile NumPy's `{0}` in a kernel.",
-        "Loop over the elements and sum up in scalars. `cuda.local.array` makes an array for each thread.",
+        "Loop over the elements and add them up in a scalar. `cuda.local.array` makes an array for each thread.",
     ),
     Meaning(
         r"No implementation of function[^\n]*\((?:reflected )?(?:list|set|DictType|unicode_type)\b",
@@ -112,7 +112,7 @@ NUMBA: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"UnsupportedBytecodeError|not supported yet\. Raised from|(?:Use of unsupported|unsupported) opcode",
-        "Numba cannot compile this statement of Python.",
+        "Numba cannot compile this Python statement.",
         "Use plain arithmetic, `if`, loops over `range`, `math` and `numba.cuda`. `print` takes values without a "
         "format.",
     ),
@@ -140,7 +140,7 @@ NUMBA: tuple[Meaning, ...] = (
     Meaning(
         r"_ol_array_allocate|NRT required",
         "An operation on a whole array would make a new array in the kernel: Numba cannot do that on a GPU.",
-        "Loop over the elements and sum up in scalars. `cuda.local.array` makes an array for each thread.",
+        "Loop over the elements and add them up in a scalar. `cuda.local.array` makes an array for each thread.",
     ),
     Meaning(
         r"No implementation of function",

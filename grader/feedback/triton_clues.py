@@ -86,9 +86,10 @@ def _narrow_index(tree: ast.Module) -> Iterator[tuple[str, str]]:
             )
             for kind in (_last(each) for each in call.args):
                 if of_programs and kind in _NARROW:
+                    article = "an" if kind.startswith("int") else "a"
                     yield (
-                        f"The number of a program becomes an `{kind}`, which ends at {_NARROW[kind]}. Larger ones "
-                        "become negative or begin again at 0.",
+                        f"The number of a program becomes {article} `{kind}`, which ends at {_NARROW[kind]}. Larger "
+                        "ones become negative or start over at 0.",
                         "Leave out the conversion, or convert to `tl.int64`.",
                     )
 

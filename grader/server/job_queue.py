@@ -242,7 +242,9 @@ class JobQueue:
             )
         own = "SELECT count(*) FROM jobs WHERE state = 'waiting' AND student = ?"
         if (waits := db.execute(own, (student,)).fetchone()[0]) >= limits.waiting:
-            raise Refused(f"{waits} of your submissions wait already: send this one after a verdict.", 10.0)
+            raise Refused(
+                f"You have {plural(waits, 'submission')} waiting already: send this one after a verdict.", 10.0
+            )
         if db.execute("SELECT count(*) FROM jobs WHERE state = 'waiting'").fetchone()[0] >= _MOST_WAITING:
             raise Refused("The queue of this class is full: try again later.", 60.0)
 

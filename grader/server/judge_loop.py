@@ -79,7 +79,7 @@ class JudgeLoop:
         except Exception as error:
             is_known = isinstance(error, GraderError)
             if isinstance(error, JudgeStopped | MachineLacks) and job.tries < _LAST_TRY:
-                self._tell(f"{job.student} {job.exercise}: again, because: {error}")
+                self._tell(f"{job.student} {job.exercise}: will be judged again, because: {error}")
                 self._queue.give_back(job.key)
                 return True
             if not is_known:

@@ -140,7 +140,7 @@ class TokenResult(Result):
     def to_text(self) -> str:
         lines = [f"{student} {token}" for student, token in self.tokens.items()]
         lines += [f"{plural(self.written, 'token')} in {self.file}."] if self.file else []
-        lines += [f"The tokens of {student} are void." for student in self.revoked]
+        lines += [f"The tokens of {student} are revoked." for student in self.revoked]
         return "\n".join([*lines, *(f"Note: {warning}" for warning in self.warnings)])
 
     def to_csv(self) -> str:

@@ -63,7 +63,7 @@ class ClassServer:
     def __init__(self, url: str, token: str, sleep: Callable[[float], None] = time.sleep) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise GraderError(f"{url} is not the address of a server: it begins with https://.")
+            raise GraderError(f"{url} is not a server's address, which begins with https://.")
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             raise GraderError(f"{url} would send your token in clear text: use https://.")
         self._url, self._token, self._sleep = url.rstrip("/"), token, sleep
@@ -115,7 +115,7 @@ class ClassServer:
         try:
             return json.loads(text)
         except ValueError:
-            raise GraderError(f"{self._url} is not the server of a class: it answers something else.") from None
+            raise GraderError(f"{self._url} is not a class's server: its answer is not JSON.") from None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -146,14 +146,16 @@ def _outcome(data: Any) -> Outcome:
         known = {name: data[name] for name in Outcome.__dataclass_fields__ if name in data}
         return Outcome(**known)
     except TypeError:
-        raise GraderError("The server answers something other than a submission; is it of this version?") from None
+        raise GraderError(
+            "The server's answer is not a submission. Does it run the same version of the grader?"
+        ) from None
 
 
 def _refused(error: urllib.error.HTTPError) -> NoReturn:
     try:
         sentence = str(json.loads(error.read(_MOST_BYTES))["error"])
     except (ValueError, KeyError, TypeError, OSError):
-        sentence = f"The server refuses with status {error.code}."
+        sentence = f"The server refused the request, with status {error.code}."
     if again := error.headers.get("Retry-After"):
         sentence += f" You may try again in {again} s."
     raise GraderError(sentence) from None

@@ -95,7 +95,7 @@ async def _body(request: Request) -> str:
         HTTPException: it is too large, too slow, or not UTF-8.
     """
     most = MAX_SOURCE_BYTES
-    too_large = HTTPException(413, f"A solution has at most {most // 1000} kB.", {"Connection": "close"})
+    too_large = HTTPException(413, f"A solution may have at most {most // 1000} kB.", {"Connection": "close"})
     if int(request.headers.get("content-length", 0)) > most:  # h11 has checked that it is a number
         raise too_large
     found = bytearray()
@@ -110,7 +110,7 @@ async def _body(request: Request) -> str:
             408, f"The submission did not arrive within {_BODY_S:g} s.", {"Connection": "close"}
         ) from None
     except ClientDisconnect:
-        raise HTTPException(400, "The submission broke off.") from None
+        raise HTTPException(400, "The connection closed before the whole submission arrived.") from None
     try:
         return found.decode("utf-8")
     except UnicodeDecodeError:

@@ -401,12 +401,12 @@ recorded_output("ncu")
 # | a run under `torch.profiler` | grid, registers, shared memory and occupancy of each kernel | yes |
 # | the measured times | the share of the time for bytes, arithmetic, launches and waiting | yes |
 #
-# On a GPU, the gains are limited by the time of the course's own solution, as recorded and scaled to your GPU. The
+# On a GPU, `explain` promises no gain beyond the recorded time of the course's own solution, scaled to your GPU. The
 # simulator counts accesses in a small case, and `explain` reads no hardware counters. So treat a cause as a hypothesis:
 # fix it, and measure again. If the evidence supports no cause, `explain` says so.
 
 # %% [markdown]
-# `explain` compares what each cause costs. The next exercise does the same. Here is the evidence about one slow call:
+# `explain` compares what each cause costs. In the next exercise you do the same. This is the evidence about a slow call:
 
 # %%
 example = {
@@ -421,19 +421,19 @@ example = {
 # ## Exercise: name the cause
 #
 # Write `name_cause(evidence)`. It takes evidence like `example` and returns the name of the cause that costs the most time.
-# A call pays for four causes on top of the time for the bytes that must move. Let `moving` be the time for all
-# `moved_bytes` at a copy's bandwidth.
+# A call takes the time for the bytes that must move, plus the costs of four causes. Let `moving` be the time to move all
+# `moved_bytes` at the bandwidth of a copy.
 #
 # | Name | Cost |
 # | --- | --- |
 # | `"launches"` | `launch_us` for each launch after the first |
-# | `"repeated traffic"` | the time for `moved_bytes` beyond `must_move_bytes`, at a copy's bandwidth |
-# | `"scattered access"` | it makes `moving` longer by the factor `sectors_per_access / sectors_needed` |
-# | `"few blocks"` | with fewer blocks than SMs, it makes even that longer by the factor `sms / blocks` |
-# | `"none"` | if no cause costs a tenth of `time_us`, the call is near its limit |
+# | `"repeated traffic"` | the time to move the bytes beyond `must_move_bytes`, at the bandwidth of a copy |
+# | `"scattered access"` | the increase if `moving` is multiplied by `sectors_per_access / sectors_needed` |
+# | `"few blocks"` | with fewer blocks than SMs, the further increase if that is multiplied by `sms / blocks` |
+# | `"none"` | the answer if no cause costs a tenth of `time_us`: the call is near its limit |
 #
-# A gigabyte per second is 1000 bytes per microsecond. In `example`, the two further passes over the data cost more than the
-# 63 further launches, and far more than the 12 idle SMs. So the answer is `"repeated traffic"`. *(about 10 lines)*
+# A gigabyte per second is 1000 bytes per microsecond. In `example`, the two extra passes over the data cost more than the
+# 63 extra launches, and far more than the 12 idle SMs. So the answer is `"repeated traffic"`. *(about 10 lines)*
 
 # %% nbgrader={"grade_id": "name_cause", "solution": true}
 def name_cause(evidence):
@@ -453,13 +453,13 @@ def name_cause(evidence):
 
 
 # %% [markdown]
-# Try `name_cause(example)` in a cell of your own first. `check` then draws new kernels, some with several causes.
+# Try `name_cause(example)` in a cell of your own first. `check` makes up new kernels, some with several causes.
 
 # %% nbgrader={"grade_id": "check-name_cause", "grade": true, "locked": true, "points": 3}
 check(name_cause)
 
 # %% [markdown]
-# The costs of real kernels overlap, and few of them are this easy to separate. That is why `explain` says "up to".
+# In real kernels the costs overlap, and they are rarely this easy to separate. That is why `explain` says "up to".
 
 # %% [markdown]
 # ## Extra credit

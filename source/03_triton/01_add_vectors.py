@@ -119,11 +119,11 @@ side_by_side(Numba=double_numba, Triton=double_triton)
 # In Triton you never name a number of threads. A program has 128 unless you ask for more, and the compiler decides
 # which thread does what.
 #
-# A launch also takes the CPU some time:
-# ⟦ recorded(bench="launches", case="Triton", metric="host_us", gpu="H200") ⟧ in Triton on the machine of the recorded H200,
+# A launch also takes time on the CPU:
+# ⟦ recorded(bench="launches", case="Triton", metric="host_us", gpu="H200") ⟧ in Triton on the machine with the recorded H200,
 # ⟦ recorded(bench="launches", case="Numba, arrays of Numba", metric="host_us", gpu="H200") ⟧ in Numba, and
-# ⟦ recorded(bench="launches", case="torch.add", metric="host_us", gpu="H200") ⟧ in PyTorch. If a kernel is shorter than that,
-# the GPU waits for the next launch.
+# ⟦ recorded(bench="launches", case="torch.add", metric="host_us", gpu="H200") ⟧ in PyTorch. If a kernel takes less time than
+# that, the GPU waits for the next launch.
 
 # %%
 x = torch.arange(10.0, device=device)

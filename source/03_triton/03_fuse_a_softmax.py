@@ -418,8 +418,9 @@ found
 #
 # ### The last ten per cent
 #
-# Short rows give a program little to do. The authors' faster kernel gives a program two rows of up to 256 elements. If
-# a row fills its block, it has no mask for the columns, so that no thread compares indices.
+# Short rows give a program little to do. The authors' faster kernel gives each program two rows if they fit into blocks
+# of 256 elements. If rows fill their blocks exactly, it leaves out the mask of the columns, so no thread compares
+# column indices.
 
 # %%
 recorded("softmax/fastest", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")

@@ -260,10 +260,10 @@ benchmark(matmul_open)
 #
 # ### The last ten per cent
 #
-# A product of 3072 has 288 tiles of 128 × 256. On 132 SMs two waves take 264 of them, and in the tail most SMs are idle:
-# **wave quantization**. With tiles of 128 × 192 there are 384, which are three waves, nearly full. But Triton's blocks
-# have powers of two. So the authors' faster kernel keeps two blocks of sums, of 128 and of 64 columns, and multiplies
-# each tile of `a` twice:
+# A product of 3072 has 288 tiles of 128 × 256. On 132 SMs two waves compute 264 of them, and in the tail most SMs are
+# idle: **wave quantization**. With tiles of 128 × 192 there are 384, or three waves, nearly full. But the sides of a
+# Triton block are powers of two. So the authors' faster kernel keeps two blocks of sums, with 128 and 64 columns, and
+# uses each tile of `a` in two products:
 #
 # ```python
 # left = a.load([row, k])
@@ -272,8 +272,9 @@ benchmark(matmul_open)
 # ```
 #
 # A tile of 128 × 256 uses each loaded number more often, so its time per element is shorter. For each of three shapes,
-# the launch multiplies that time by the elements of a tile and by the number of waves, and takes the shape with the
-# shortest product. If all tiles fit into one wave, the grid is not persistent, because no program has a second tile.
+# the launch multiplies that time by the number of elements in a tile and by the number of waves, and picks the shape
+# with the smallest result. If all tiles fit into one wave, the grid is not persistent, because no program has a second
+# tile.
 
 # %%
 recorded("matmul_open/fastest", "ratio_vs_cublas")
@@ -318,7 +319,8 @@ recorded("matmuls", "rate_tflops").plot(", {}", "rows and columns of the matrice
 # - **Blackwell** (B200) has tensor cores that keep their sums in a memory of their own, **tensor memory**. Triton
 #   compiles `tl.dot` to them (`tcgen05` in PTX), and `tl.dot_scaled` multiplies formats of 4 to 8 bits.
 # - **Gluon** is a lower-level language in Triton's repository. You write layouts, shared memory and barriers yourself.
-#   [Compare languages](08_compare_languages.ipynb) has this product in Gluon, in CUDA C++, and with specialized warps.
+#   [Compare languages](08_compare_languages.ipynb) has such kernels in Gluon, in CUDA C++, and in Triton with warp
+#   specialization.
 # - **AMD** GPUs have a back end in Triton, too. The same kernel runs there, but its best configurations differ.
 
 # %% [markdown]

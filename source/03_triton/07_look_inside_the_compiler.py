@@ -583,4 +583,4 @@ count_predictions()
 # - [Triton's paper](https://www.eecs.harvard.edu/~htk/publication/2019-mapl-tillet-kung-cox.pdf) (2019), on why a
 #   compiler should know about blocks
 #
-# **Next:** [Compare languages](08_compare_languages.ipynb), where four languages compute one product.
+# **Next:** [Compare languages](08_compare_languages.ipynb), one matrix product in four languages.

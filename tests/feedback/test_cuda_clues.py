@@ -129,7 +129,7 @@ def test_an_address_of_the_host_is_named_where_a_kernel_left_its_buffers() -> No
 @pytest.mark.parametrize(
     ("body", "named"),
     [
-        ("k<<<n, 32>>>(x, out); float sum = out[0];", "Code of the host uses memory of the GPU"),
+        ("k<<<n, 32>>>(x, out); float sum = out[0];", "Host code uses GPU memory"),
         ("std::vector<float> sums(n); k<<<n, 32>>>(x, sums.data());", "memory that the host allocated, `sums`"),
         ("float* sums = new float[n]; k<<<n, 32>>>(x, sums);", "memory that the host allocated, `sums`"),
         ("float* sums; cudaMalloc(&sums, n); k<<<n, 32>>>(x, sums);", ""),

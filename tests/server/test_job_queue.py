@@ -81,7 +81,7 @@ def test_few_of_a_student_may_wait(queue: JobQueue) -> None:
     """A claimed job waits no longer."""
     limits = Limits(per_hour=9, waiting=1)
     submit(queue, "ann", "a", limits)
-    with pytest.raises(Refused, match="1 of your submissions wait already"):
+    with pytest.raises(Refused, match="You have 1 submission waiting already"):
         submit(queue, "ann", "b", limits)
     queue.claim()
     submit(queue, "ann", "b", limits)

@@ -77,7 +77,7 @@ def test_a_refusal_is_one_sentence(running: Running, file: Path) -> None:
     done = submit(running, file)
     assert done.exit_code == 2
     assert done.stderr == (
-        "2 of your submissions wait already: send this one after a verdict. You may try again in 10 s.\n"
+        "You have 2 submissions waiting already: send this one after a verdict. You may try again in 10 s.\n"
     )
 
 

@@ -1,5 +1,5 @@
 # mistake: the host adds the sums of the blocks, without copying them
-# says: Code of the host uses memory of the GPU
+# says: Host code uses GPU memory
 # runs: simulator
 
 import ctypes
