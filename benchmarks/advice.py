@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.limits import keep, kept
+from benchmarks.rows import file_stem
 from benchmarks.slow import EVIDENCE, answers, reached, texts
 from grader.bottleneck.cause import sentence
 from grader.exercises import find
@@ -168,7 +169,7 @@ def table() -> Path:
             " ".join(sentence(cause) for cause in answer.with_gpu[:_FIRST]) or "no cause",
         ]
         lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
-    path = EVIDENCE / f"nvidia-{gpu.lower().replace(' ', '-')}.md"
+    path = EVIDENCE / f"{file_stem(f'NVIDIA {gpu}')}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 

@@ -41,7 +41,7 @@ from grader.authoring.stubs import unsolved
 from grader.exercises import find
 from grader.judge.service import Judge
 from grader.results import RESULTS
-from tests.forked import ForkServer, use
+from tests.forked import fork_servers, use
 from tests.mistakes import corpus as mistakes
 
 __all__ = ["EXERCISES", "Cohort", "deal", "main", "penalty", "pool"]
@@ -312,7 +312,7 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments)
     faults = 0
     with contextlib.ExitStack() as stack:
-        forks = _fork(stack) if asked.forked else None
+        forks = stack.enter_context(fork_servers()) if asked.forked else None
         if forks:
             use(*forks)
         cohorts = {students: deal(students) for students in asked.students}
@@ -358,15 +358,6 @@ def _expected(work: Work, points: dict[tuple[str, str], float]) -> float:
     """The points that a student should have, after the penalty of each notebook."""
     own = [points[exercise, text.name] for exercise, text in work.texts.items()]
     return sum(each - penalty(each, work.hours_late) for each in own)
-
-
-def _fork(stack: contextlib.ExitStack) -> tuple[str, str]:
-    paths = []
-    for trusted in (False, True):
-        server = ForkServer(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forks-"))), trusted=trusted)
-        stack.callback(server.close)
-        paths.append(server.path)
-    return paths[0], paths[1]
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import hashlib
 import os
 import re
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.limits import Limit, keep, kept
-from benchmarks.rows import commit
+from benchmarks.rows import commit, file_stem
 from grader.errors import GraderError
 from grader.feedback.report import as_text
 from grader.feedback.summary import summarize
@@ -324,31 +323,20 @@ def main(arguments: Sequence[str]) -> int:
     device: Literal["cuda", "simulator"] = asked.what
     limit = Limit(asked.limit_s)
     names = gpus() if device == "cuda" else []
-    lines = FOLDER / (f"{names[0].name.lower().replace(' ', '-')}.jsonl" if names else f"{device}.jsonl")
+    lines = FOLDER / (f"{file_stem(names[0].name)}.jsonl" if names else f"{device}.jsonl")
     chosen = texts(asked.only)
     sides = _by_gpu(chosen).values() if device == "cuda" else [_of_today(kept(lines), chosen)]
     todo = [each for each in chosen if asked.anew or not any(_judged(rows, each) for rows in sides)]
     with contextlib.ExitStack() as stack:
         if device == "simulator" and not asked.unforked:
-            _fork(stack)
+            from tests.forked import fork_servers, use
+
+            use(*stack.enter_context(fork_servers()))
         gpu = "" if device == "simulator" else None
         grade_all(todo, device, asked.at_once, lines, limit, lambda: Judge(device, gpu=gpu))
     left = [each for each in todo if not _judged(_of_today(kept(lines), chosen), each)]
     print(f"{len(chosen) - len(left)} of {len(chosen)} files have a verdict.")
     return 1 if left else 0
-
-
-def _fork(stack: contextlib.ExitStack) -> None:
-    """Fork services and workers from processes that have imported everything, as the tests do."""
-    from tests.forked import ForkServer, use
-
-    paths: list[str] = []
-    for trusted in (False, True):
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forks-")))
-        server = ForkServer(home, trusted=trusted)
-        stack.callback(server.close)
-        paths.append(server.path)
-    use(paths[0], paths[1])
 
 
 if __name__ == "__main__":

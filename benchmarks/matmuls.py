@@ -169,6 +169,7 @@ def _persistent(
 
 
 def drawn(size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return two random `size` × `size` matrices on the GPU and one for their product, all in float16."""
     source = generator("cuda")
     a, b = (torch.randn(size, size, generator=source, device="cuda").half() for _ in range(2))
     return a, b, torch.empty_like(a)

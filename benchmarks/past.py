@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import torch
 from benchmarks.kernels import load
 from benchmarks.ladder import correct_digits
 from benchmarks.limits import Fault
+from benchmarks.pairs import imported
 from benchmarks.peers import NIFTY, is_there, nifty_ls
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
@@ -87,10 +87,10 @@ def past(recorder: Recorder) -> None:
             f"{s} frequencies, {n} threads": with_knobs(reference, STEPS=s, THREADS=n) for s in STEPS for n in THREADS
         }
         functions, calls, digits, faults = {LAST: last}, {}, {}, []
-        for number, (way, text) in enumerate(({LAST: ""} | texts | knobs).items()):
+        for way, text in ({LAST: ""} | texts | knobs).items():
             try:
                 if way != LAST:
-                    functions[way] = _function(text, folder, number)
+                    functions[way] = imported(text, "ls_open", folder)
                 arrays = [value.double() if way == FFT64 else value for value in (*drawn.values(), out)]
                 one = partial(call, functions[way], *arrays)
                 digits[way] = _digits(one, arrays[-1], expected)
@@ -143,17 +143,6 @@ def _host_ms(one: Callable[[], Any]) -> float:
     one()
     torch.cuda.synchronize()
     return 1e3 * (time.perf_counter() - start)
-
-
-def _function(text: str, folder: Path, number: int) -> Callable[..., None]:
-    path = folder / f"past_{number}.py"
-    path.write_text(text, encoding="utf-8")
-    spec = spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.ls_open  # type: ignore[no-any-return]
 
 
 def _digits(one: Callable[[], Any], out: torch.Tensor, expected: torch.Tensor) -> float:

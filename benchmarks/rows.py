@@ -18,7 +18,7 @@ from grader.results import RESULTS, Row
 if TYPE_CHECKING:
     from grader.judge.gpu.ceilings import Machine
 
-__all__ = ["Recorder", "commit", "replace_rows"]
+__all__ = ["Recorder", "commit", "file_stem", "replace_rows"]
 
 
 @functools.cache
@@ -33,6 +33,11 @@ def commit() -> str:
         return ask(["git", "rev-parse", "--short", "HEAD"]).stdout.strip() + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return ""
+
+
+def file_stem(gpu: str) -> str:
+    """Return the name of a GPU's files, without the ending: "nvidia-h200"."""
+    return gpu.lower().replace(" ", "-")
 
 
 @dataclass
@@ -67,7 +72,7 @@ class Recorder:
 
     def path(self) -> Path:
         """Return this GPU's file."""
-        return RESULTS / (self.machine.gpu.lower().replace(" ", "-") + ".json")
+        return RESULTS / f"{file_stem(self.machine.gpu)}.json"
 
     def write(self) -> Path:
         """Replace the rows of the benches that ran; rows of other benches stay."""

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.limits import Limit, keep, kept
-from benchmarks.rows import Recorder, commit
+from benchmarks.rows import Recorder, commit, file_stem
 from grader.authoring.stubs import solution
 from grader.bottleneck.cause import sentence
 from grader.bottleneck.diagnosis import causes
@@ -116,7 +116,7 @@ def _path(device: Device) -> Path:
     EVIDENCE.mkdir(exist_ok=True)
     if device == "simulator":
         return EVIDENCE / "simulator.jsonl"
-    here = [gpu.name.lower().replace(" ", "-") for gpu in gpus()[:1]]
+    here = [file_stem(gpu.name) for gpu in gpus()[:1]]
     others = sorted(path.stem for path in EVIDENCE.glob("nvidia-*.jsonl"))
     return EVIDENCE / f"{(here + others)[0]}.jsonl"
 

@@ -36,7 +36,7 @@ from grader.judge.sandbox.process_tree import Caged
 from grader.judge.sandbox.sight import import_folders
 from grader.verdict import Progress, Verdict
 
-__all__ = ["ForkServer", "Forked", "ForkingJudge", "forking_judge", "use"]
+__all__ = ["ForkServer", "Forked", "ForkingJudge", "fork_servers", "forking_judge", "use"]
 
 _FORK_SERVER = (
     f"import sys; sys.path[:0] = {import_folders()!r}\nfrom tests.forked import serve; serve(*eval(sys.argv[1]))"
@@ -86,6 +86,19 @@ class ForkServer:
         """End it; its descendants end as soon as their channels are closed."""
         self._process.kill()
         self._process.wait()
+
+
+@contextlib.contextmanager
+def fork_servers() -> Iterator[tuple[str, str]]:
+    """Two fork servers outside of pytest: the sockets of the one for workers and of the trusted one, as for `use`."""
+    with contextlib.ExitStack() as stack:
+        paths = []
+        for trusted in (False, True):
+            home = stack.enter_context(tempfile.TemporaryDirectory(prefix="forks-"))
+            server = ForkServer(Path(home), trusted=trusted)
+            stack.callback(server.close)
+            paths.append(server.path)
+        yield paths[0], paths[1]
 
 
 class ForkingJudge:

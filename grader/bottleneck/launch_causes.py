@@ -185,12 +185,14 @@ def _limit(threads: int, registers: int, shared: int) -> tuple[float, str]:
 def _few_threads(share: float, limit: str, registers: int, shared: int, line: int | None) -> Iterator[Cause]:
     if share >= _LOW or limit == "threads":
         return
-    takes = f"{plural(registers, 'register')} per thread" if limit == "registers" else f"{plural(shared, 'byte')} of it"
+    if limit == "registers":
+        takes, cure = f"thread takes {plural(registers, 'register')}", "Use fewer registers per thread"
+    else:
+        takes, cure = f"block takes {plural(shared, 'byte')} of it", "Ask for no more shared memory than a block uses"
     yield Cause(
         "low occupancy",
-        f"Only {share:.0%} of the threads that an SM can hold fit on it, because of the {limit}: a "
-        f"{'thread' if limit == 'registers' else 'block'} takes {takes.removesuffix(' per thread')}.",
-        f"Use fewer {limit} per thread" if limit == "registers" else "Ask for no more shared memory than a block uses",
+        f"Only {share:.0%} of the threads that an SM can hold fit on it, because of the {limit}: a {takes}.",
+        cure,
         "code",
         line,
         1 / share / 2,  # half of them are enough for memory

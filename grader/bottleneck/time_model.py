@@ -89,13 +89,13 @@ def good_us(exercise: Exercise, evidence: Evidence) -> float | None:
     if run is None or not evidence.copy_gbps:
         return None
     found = [rows for rows in _recorded() if (exercise.id, run.case.name, "median_us") in rows]
-    here = [rows for rows in found if rows["gpu"] == evidence.gpu]
-    for rows in (here or found)[:1]:
-        us = float(rows[exercise.id, run.case.name, "median_us"])
-        if exercise.limited_by == "arithmetic":
-            return us * _RECORDED_SMS / max(1, evidence.multiprocessors or _RECORDED_SMS)
-        return us * float(rows.get(_COPY, evidence.copy_gbps)) / evidence.copy_gbps
-    return None
+    if not found:
+        return None
+    rows = next((rows for rows in found if rows["gpu"] == evidence.gpu), found[0])
+    us = float(rows[exercise.id, run.case.name, "median_us"])
+    if exercise.limited_by == "arithmetic":
+        return us * _RECORDED_SMS / max(1, evidence.multiprocessors or _RECORDED_SMS)
+    return us * float(rows.get(_COPY, evidence.copy_gbps)) / evidence.copy_gbps
 
 
 _COPY = ("copy", "512 MiB, device to device", "bandwidth_gbps")

@@ -70,7 +70,7 @@ def chapter_summary(api: Any, assignment: str, student: str, without_grades: Col
             advice = _advice(own, name in without_grades)
             rows.append(_Row(name, got, most[name], advice, own is not None or name in without_grades))
     return Markup(
-        _template("chapter").render(
+        _template().render(
             assignment=assignment, rows=rows, penalty=penalty, total=sum(row.points for row in rows),
             most=sum(row.most for row in rows), board_name=published_name(Path(api.coursedir.root), student),
         )
@@ -89,13 +89,13 @@ def _advice(own: Any | None, without_grades: bool) -> str:
 
 
 @functools.cache
-def _template(name: str) -> jinja2.Template:
+def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["points"] = _points
-    return environment.get_template(f"{name}.html.j2")
+    return environment.get_template("chapter.html.j2")
 
 
 def _points(value: float | None) -> str:

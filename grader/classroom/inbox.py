@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from grader.classroom import course_folder as folder
-from grader.classroom.course_folder import first_names, graded, must, notebooks, timestamp
+from grader.classroom.course_folder import first_names, graded, has_exchange_folder, must, notebooks, timestamp
 from grader.classroom.student_names import is_name, look_alikes, spelled
 from grader.words import on_one_line
 
@@ -98,7 +97,7 @@ def collect(api: Any, assignment: str, accept: Collection[str] = ()) -> tuple[in
     """
     from nbgrader.utils import capture_log, temp_attrs
 
-    if folder.has_exchange_folder(api) and not _inbox(api).is_dir():
+    if has_exchange_folder(api) and not _inbox(api).is_dir():
         return 0, []  # never released here: the work in submitted/ did not come through the exchange
     before = _timestamps(api, assignment)
     with temp_attrs(api.coursedir, assignment_id=assignment):

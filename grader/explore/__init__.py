@@ -19,9 +19,10 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "drawing.predictions": ("compare", "count_predictions"),
     "drawing.recorded_results": ("recorded",),
     "hopper.language_views": (
-        "compiled_products", "count_hopper_instructions", "count_lines", "draw_ring", "hopper_product", "show_product",
+        "compiled_products", "count_hopper_instructions", "count_lines", "hopper_product", "show_product",
         "time_products",
     ),
+    "hopper.stage_ring": ("draw_ring",),
     "ladder.machine_code": ("compiled_ladder", "draw_loops", "ladder_loop", "nvrtc_view"),
     "ladder.period_search": (
         "draw_drift", "draw_fast_sine", "draw_folded", "draw_power", "draw_sampled", "drift",

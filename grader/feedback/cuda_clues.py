@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-IN_STEP = (
+_IN_STEP = (
     "`__syncwarp()` is missing: the threads of a warp do not run in step. Put one between a write to shared memory and "
     "another thread's read of it, and one before that element is overwritten. `volatile` does not wait."
 )
@@ -79,7 +79,7 @@ def wrong_result(source: str) -> str:
     """A sentence about a bug in CUDA C++ `source` that makes a result wrong, or ""."""
     code = _COMMENT.sub("", source)
     if _warp_in_step(code):
-        return IN_STEP
+        return _IN_STEP
     functions = list(_functions(code))
     kernels = [each for each in functions if each.of_the_gpu]
     found = (

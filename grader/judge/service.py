@@ -106,7 +106,7 @@ class Judge:
         return [Timing(**timing) for timing in answer["timings"]]
 
     def evidence(self, source: str, exercise_id: str, *, progress: Progress | None = None) -> Evidence:
-        """Return evidence about why a right submission is slow, on this judge's device. Nothing is timed.
+        """Return evidence about why a right submission is slow, on this judge's device. On a GPU, calls are timed.
 
         Raises:
             UnknownExercise, MachineLacks, JudgeStopped: see `grade`.

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from grader.errors import GraderError
 from grader.words import plural
 
-_MOST_TRIES = 3  # of a job whose judging ends the process
+MOST_TRIES = 3  # of a job whose judging ends the process, or stops the judge
 _MOST_WAITING = 10_000  # jobs of all students
 _PLACES_S = 0.25  # how long the order of the queue is remembered
 _HOUR_S = 3600.0
@@ -172,7 +172,7 @@ class JobQueue:
         with self._transaction() as db:
             for number, _ in db.execute(_IN_ORDER).fetchall():
                 row = db.execute("SELECT * FROM jobs WHERE number = ?", (number,)).fetchone()
-                if row["tries"] < _MOST_TRIES:
+                if row["tries"] < MOST_TRIES:
                     db.execute("UPDATE jobs SET state = 'judging', tries = tries + 1 WHERE number = ?", (number,))
                     return _for_judge(row)
                 _end(db, row["key"], Answer(problem="The judge stopped on this submission: ask your instructor."), True)

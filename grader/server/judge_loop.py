@@ -25,13 +25,12 @@ from grader.classroom.preprocessor import JudgeCells
 from grader.classroom.run_log import alone
 from grader.errors import GraderError, JudgeStopped, MachineLacks, UnusableSubmission
 from grader.feedback.report import as_text
-from grader.server.job_queue import Answer, Job, JobQueue
+from grader.server.job_queue import MOST_TRIES, Answer, Job, JobQueue
 from grader.server.live_board import LiveBoard
 from grader.words import in_points, on_one_line, points
 
 _IDLE_S, _BUSY_S = 0.2, 1.0
 _AHEAD = 4  # texts that the judge loads while it judges one
-_LAST_TRY = 3
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class JudgeLoop:
             answer, final = Answer(status="unusable", report=str(error)), True
         except Exception as error:
             is_known = isinstance(error, GraderError)
-            if isinstance(error, JudgeStopped | MachineLacks) and job.tries < _LAST_TRY:
+            if isinstance(error, JudgeStopped | MachineLacks) and job.tries < MOST_TRIES:
                 self._tell(f"{job.student} {job.exercise}: will be judged again, because: {error}")
                 self._queue.give_back(job.key)
                 return True

@@ -40,7 +40,8 @@ class LiveBoard:
         exercise = EXERCISES.get(verdict.exercise)
         if exercise is None or not exercise.timed_cases or verdict.status == "unusable":
             return
-        run = self._run_for(verdict) or self.store.start_run(verdict.exercise, fingerprint(find(verdict.exercise)))
+        digest = fingerprint(find(verdict.exercise))
+        run = self._run_for(verdict, digest) or self.store.start_run(verdict.exercise, digest)
         self.store.add_entry(run.id, text_of(student), _ORIGIN, verdict)
         self.store.close_run(run.id, "finished")  # with today's date
         self._changed = True
@@ -51,8 +52,7 @@ class LiveBoard:
             publish(self.store, self._site)
             self._published_at, self._changed = time.monotonic(), False
 
-    def _run_for(self, verdict: Verdict) -> Run | None:
-        digest = fingerprint(find(verdict.exercise))
+    def _run_for(self, verdict: Verdict, digest: str) -> Run | None:
         for run in self.store.finished_runs():
             if (run.exercise, run.fingerprint) == (verdict.exercise, digest) and run.environment is not None:
                 same = machine_of(run.environment) == machine_of(verdict.environment)

@@ -158,7 +158,7 @@ async def _failed(_request: Request, _error: Exception) -> Response:
     return JSONResponse({"error": "The server failed on this request: tell your instructor."}, 500)
 
 
-class Impatient(H11Protocol):
+class TimeLimitedProtocol(H11Protocol):
     """HTTP/1.1 that closes a connection after a time, so that a slow client cannot hold it open."""
 
     def connection_made(self, transport: Any) -> None:
@@ -188,7 +188,7 @@ def server(
             app,
             host=host,
             port=port,
-            http=Impatient,
+            http=TimeLimitedProtocol,
             ws="none",
             lifespan="off",
             loop="asyncio",

@@ -1,4 +1,4 @@
-"""One product in four languages: its listings and machine code, the ring of stages, and the judge that takes it."""
+"""One product in four languages: its listings and machine code, and the judge that takes it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from grader.explore.hopper.language_views import (
     compiled_products,
     count_hopper_instructions,
     count_lines,
-    draw_ring,
     hopper_product,
-    ring,
     show_product,
     time_products,
 )
@@ -90,23 +88,6 @@ def test_the_machine_code_copies_by_tma_and_multiplies_by_wgmma() -> None:
     assert found["CUDA C++"].count("HGMMA") == 4
     rows = {row[0]: row[1:] for row in count_hopper_instructions()._table()}
     assert rows["WGMMA (HGMMA)"] == [str(code.count("HGMMA")) for code in found.values()]
-
-
-def test_a_copy_waits_for_an_empty_stage_and_a_product_for_a_full_one() -> None:
-    """No stage is overwritten before it was multiplied, and the tensor cores do one thing at a time."""
-    for stages in range(1, 7):
-        found = ring(stages)
-        for step, (start, arrival, begin, end) in enumerate(found.steps):
-            assert start < arrival <= begin < end
-            if step >= stages:
-                assert start >= found.steps[step - stages][3]
-            if step:
-                assert begin >= found.steps[step - 1][3]
-    assert ring(4).steps[6][0] < ring(4).stores[0][0]  # the next tile's copies do not wait for the store
-    assert ring(1).length > ring(2).length > ring(3).length == ring(6).length
-    assert f"after {ring(4).length} units" in draw_ring(4).alt
-    with pytest.raises(ValueError, match="1 to 6"):
-        ring(7)
 
 
 def test_without_a_hopper_gpu_the_recorded_times_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.protocol.target import target
-from grader.worker.simulator.cuda_source import Token, closing, declared, tokenize
+from grader.worker.simulator.cuda_tokens import Token, closing, tokenize
+from grader.worker.simulator.cuda_variables import declared
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import first_error, line_mark
 from grader.worker.toolchain.machine_facts import kernel_facts

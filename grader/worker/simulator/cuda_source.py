@@ -11,12 +11,21 @@ Not simulated: tensor cores, inline PTX, and threads that spin until another blo
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+
+from grader.worker.simulator.cuda_tokens import (
+    CLOSING,
+    OPENING,
+    Token,
+    closing,
+    joined,
+    next_token,
+    opening,
+    previous_token,
+    tokenize,
+)
+from grader.worker.simulator.cuda_variables import shared_memory, variables
 
 INCLUDE = Path(__file__).parent / "include"
 _PATTERN, _ZERO = "-ftrivial-auto-var-init=pattern", "-ftrivial-auto-var-init=zero"
@@ -50,262 +59,6 @@ def flags_with_torch() -> list[str]:
     return [*kept, "-fno-sanitize=alignment,bounds", "-DCUDA_ON_CPU_TORCH"]
 
 
-CLOSING = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
-OPENING = {close: open_ for open_, close in CLOSING.items()}
-
-Kind = Literal["comment", "string", "char", "number", "word", "space", "launch", "punctuation"]
-
-_TOKEN = re.compile(
-    r"""
-      (?P<comment>     //(?:[^\\\n]|\\\r?\n|\\)*  |  /\*.*?(?:\*/|\Z) )
-    | (?P<string>      (?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?\)(?P=end)"  |  (?:u8|[uUL])?"(?:[^"\\\n]|\\.)*" )
-    | (?P<char>        (?:u8|[uUL])?'(?:[^'\\\n]|\\.)+' )
-    | (?P<number>      \.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])* )
-    | (?P<word>        [A-Za-z_$][\w$]* )
-    | (?P<space>       (?:\s|\\\r?\n)+ )
-    | (?P<launch>      <<<|>>> )
-    | (?P<punctuation> ::|->|\[\[|\]\]|. )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-
-@dataclass(frozen=True)
-class Token:
-    """A piece of source; `launch` is `<<<` or `>>>`, which also closes three template argument lists."""
-
-    kind: Kind
-    text: str
-
-    @property
-    def blank(self) -> bool:
-        return self.kind in ("comment", "space")
-
-
-def tokenize(source: str) -> list[Token]:
-    """Split the source into tokens that, joined, are the source again, even if it is not valid C++."""
-    return [Token(match.lastgroup, match[0]) for match in _TOKEN.finditer(source)]  # type: ignore[arg-type]
-
-
-def next_token(tokens: list[Token], at: int) -> int:
-    """Return the index of the first token from `at` on that is not a space or a comment, or the length."""
-    while at < len(tokens) and tokens[at].blank:
-        at += 1
-    return at
-
-
-def previous_token(tokens: list[Token], at: int) -> int:
-    """Return the index of the last such token up to and including `at`, or -1."""
-    while at >= 0 and tokens[at].blank:
-        at -= 1
-    return at
-
-
-def closing(tokens: list[Token], at: int) -> int:
-    """Return the index of the bracket that closes the one at `at`, or -1."""
-    return _partner(tokens, range(at, len(tokens)), CLOSING, OPENING)
-
-
-def opening(tokens: list[Token], at: int) -> int:
-    """Return the index of the bracket that the one at `at` closes, or -1."""
-    return _partner(tokens, range(at, -1, -1), OPENING, CLOSING)
-
-
-def _partner(tokens: list[Token], indices: range, starts: Mapping[str, str], ends: Mapping[str, str]) -> int:
-    expected: list[str] = []
-    for i in indices:
-        text = tokens[i].text if tokens[i].kind == "punctuation" else ""
-        if text in starts:
-            expected.append(starts[text])
-        elif text in ends:
-            if expected.pop() != text:
-                return -1
-            if not expected:
-                return i
-    return -1
-
-
-@dataclass
-class _Shared:
-    """The rewritten declarations of a file so far."""
-
-    count: int = 0
-    at_file_scope: set[str] = field(default_factory=set)
-
-
-def shared_memory(tokens: list[Token]) -> list[Token]:
-    """Rewrite every declaration of shared memory as plain C++ over the memory of `launch.h`, on its own lines."""
-    result: list[Token] = []
-    state = _Shared()
-    outside: list[bool] = []  # of functions and of a macro's arguments, within each bracket
-    i = 0
-    while i < len(tokens):
-        text = tokens[i].text if tokens[i].kind in ("word", "punctuation") else ""
-        if text in ("{", "("):
-            outside.append(text == "{" and _opens_a_namespace(tokens, i))
-        elif text in ("}", ")") and outside:
-            outside.pop()
-        if text == "extern" and (after := _extern_shared(tokens, i)):
-            result.append(_dynamic(tokens[i:after], all(outside), state))
-            i = after
-        elif text == "__shared__" and (after := _statement_end(tokens, i)):
-            before = previous_token(result, len(result) - 1)
-            is_static = before >= 0 and result[before].text == "static"
-            at_file_scope = all(outside) and not _in_directive(tokens, i)
-            result.append(_static(tokens[i + 1 : after], is_static, at_file_scope, state))
-            i = after
-        else:
-            result.append(tokens[i])
-            i += 1
-    return result
-
-
-def _in_directive(tokens: list[Token], at: int) -> bool:
-    """Whether a token is part of a line for the preprocessor, such as a macro's definition."""
-    while at > 0 and not (tokens[at - 1].kind == "space" and re.search(r"(?<!\\)(?<!\\\r)\n", tokens[at - 1].text)):
-        at -= 1
-    return tokens[next_token(tokens, at)].text == "#"
-
-
-def _opens_a_namespace(tokens: list[Token], brace: int) -> bool:
-    """Whether the brace opens `namespace name {`, `namespace {` or `extern "C" {`."""
-    at = previous_token(tokens, brace - 1)
-    if at >= 0 and tokens[at].kind == "string":
-        return tokens[previous_token(tokens, at - 1)].text == "extern"
-    while at >= 0 and tokens[at].text != "namespace" and (tokens[at].kind == "word" or tokens[at].text == "::"):
-        at = previous_token(tokens, at - 1)
-    return at >= 0 and tokens[at].text == "namespace"
-
-
-def _statement_end(tokens: list[Token], at: int) -> int:
-    """Return the index after the `;` that ends the declaration at `at`, or 0."""
-    i = at
-    while i < len(tokens):
-        text = tokens[i].text if tokens[i].kind == "punctuation" else ""
-        if text == ";":
-            return i + 1
-        if text in CLOSING:
-            i = closing(tokens, i)
-            if i < 0:
-                return 0
-        elif text in OPENING:
-            return 0
-        i += 1
-    return 0
-
-
-def _extern_shared(tokens: list[Token], at: int) -> int:
-    """Return the index after `extern … __shared__ … name[];`, or 0 if this `extern` declares something else."""
-    end = _statement_end(tokens, at)
-    texts = {token.text for token in tokens[at:end]}
-    return end if "__shared__" in texts and "{" not in texts else 0  # a body: `;` ends a later statement
-
-
-def _dynamic(declaration: list[Token], at_file_scope: bool, state: _Shared) -> Token:
-    """Rewrite `extern __shared__ T name[];` as a pointer to the block's dynamic shared memory."""
-    words = [t for t in declaration[:-1] if not t.blank and t.text not in ("extern", "__shared__")]
-    kept: list[Token] = []
-    skip = 0
-    for i, token in enumerate(words):  # the pointer needs no alignment
-        if i < skip:
-            continue
-        if token.text in ("__align__", "alignas", "__attribute__") and i + 1 < len(words) and words[i + 1].text == "(":
-            skip = closing(words, i + 1) + 1
-        else:
-            kept.append(token)
-    bracket = next((i for i, token in enumerate(kept) if token.text == "["), 0)
-    if bracket < 2 or kept[bracket - 1].kind != "word":
-        return Token("punctuation", _text(declaration))
-    name = kept[bracket - 1].text
-    end = closing(kept, bracket)
-    kind = " ".join(token.text for token in kept[: bracket - 1])
-    rest = _text(kept[end + 1 :])  # of a two-dimensional array
-    ends = "".join(c for c in _text(declaration) if c == "\n")
-    if at_file_scope and name in state.at_file_scope:
-        return Token("space", ends or " ")
-    if at_file_scope:
-        state.at_file_scope.add(name)
-    star = f"(*const {name}){rest}" if rest else f"*const {name}"
-    cast = f"{kind} (*){rest}" if rest else f"{kind}*"
-    text = f"[[maybe_unused]] {kind} {star} = reinterpret_cast<{cast}>(::cuda_on_cpu::dynamic_shared);"
-    return Token("punctuation", text + ends)
-
-
-def _static(declaration: list[Token], is_static: bool, at_file_scope: bool, state: _Shared) -> Token:
-    """Rewrite `__shared__ T name[n];` as members of a static object with guards around them, new for each block."""
-    names = declared(declaration)
-    text = _text(declaration)
-    if not names or "{" in text:
-        return Token("punctuation", ("" if is_static else "static") + text)
-    state.count += 1
-    own, seen = f"cuda_on_cpu_shared_{state.count}", f"cuda_on_cpu_seen_{state.count}"
-    before, after = (
-        f"unsigned char cuda_on_cpu_{side}[::cuda_on_cpu::shared_guard_bytes];" for side in ("before", "after")
-    )
-    references = "".join(f" [[maybe_unused]] static auto& {name} = {own}.{name};" for name in names)
-    calls = ", ".join(f'::cuda_on_cpu::shared({name}, "{name}")' for name in names)
-    shared = f"{'' if is_static else 'static '}struct {{ {before} {text} {after} }} {own};{references}"
-    if at_file_scope:
-        return Token("punctuation", f"{shared} static ::cuda_on_cpu::SharedVariable {seen}([] {{ {calls}; }});")
-    new = f" static unsigned long {seen}; if (::cuda_on_cpu::first_in_block({seen})) {calls};"
-    return Token("punctuation", shared + new)
-
-
-_VARIABLES = ("__device__", "__constant__", "__managed__")
-
-
-def _variables(tokens: list[Token]) -> list[Token]:
-    """Register each variable of the GPU with its name and line, after its declaration."""
-    result: list[Token] = []
-    i = count = 0
-    while i < len(tokens):
-        end = _statement_end(tokens, i) if tokens[i].text in _VARIABLES else 0
-        names = [] if not end or _is_function(tokens[i:end]) else declared(tokens[i:end])
-        before = previous_token(tokens, i - 1)
-        if not names or (before >= 0 and tokens[before].text == "extern"):
-            result.append(tokens[i])
-            i += 1
-            continue
-        result += tokens[i:end]
-        for name in names:
-            count += 1
-            managed = str(any(token.text == "__managed__" for token in tokens[i:end])).lower()
-            text = f' static ::cuda_on_cpu::Variable cuda_on_cpu_variable_{count}({name}, "{name}", {managed});'
-            result.append(Token("punctuation", text))
-        i = end
-    return result
-
-
-def _is_function(declaration: list[Token]) -> bool:
-    words = [token for token in declaration if not token.blank]
-    i = 0
-    while i < len(words) and words[i].text not in ("=", "{"):
-        if words[i].text == "(" and words[i - 1].text not in ("__align__", "alignas"):
-            return True
-        i = max(i, closing(words, i)) + 1 if words[i].text in CLOSING else i + 1
-    return False
-
-
-def declared(declaration: list[Token]) -> list[str]:
-    """Return the names that a declaration declares."""
-    words = [token for token in declaration if not token.blank]
-    names: list[str] = []
-    angle = i = 0
-    while i < len(words) - 1:
-        token, after = words[i], words[i + 1]
-        angle += {"<": 1, ">": -1, ">>>": -3}.get(token.text, 0)
-        if token.text in CLOSING:
-            i = closing(words, i)
-        elif token.text == "=":  # the initial value
-            i += 1
-            while i < len(words) - 1 and words[i].text not in (",", ";"):
-                i = max(i, closing(words, i)) + 1 if words[i].text in CLOSING else i + 1
-        elif token.kind == "word" and angle == 0 and i > 0 and after.text in ("[", ",", ";", "="):
-            names.append(token.text)
-        i += 1
-    return names
-
-
 _WORDS = {
     "__noinline__": "__attribute__((noinline))",  # not a macro, because libstdc++ uses this word
     "kCUDA": "kCPU",
@@ -325,7 +78,7 @@ def translate(source: str, bounds: bool = True) -> str:
     """
     tokens = _called_kernels(inline_ptx(tokenize(source)))
     tokens = _launch_bounds(tokens) if bounds else tokens
-    return _text(_launches(shared_memory(_variables(_device(tokens)))))
+    return joined(_launches(shared_memory(variables(_device(tokens)))))
 
 
 _CALLED = '_Pragma("GCC error \\"a __global__ function call must be configured\\"") '  # nvcc's words
@@ -405,7 +158,7 @@ def _device(tokens: list[Token]) -> list[Token]:
     for i, token in enumerate(tokens):
         if token.text in _WORDS:
             result[i] = Token("word", _WORDS[token.text])
-        elif token.text == "cpu" and _text(tokens[i - 1 : i + 3]) == ".cpu()":
+        elif token.text == "cpu" and joined(tokens[i - 1 : i + 3]) == ".cpu()":
             result[i] = Token("word", "clone")  # a copy, which the host may read
         elif token.text in _HEAP and _is_called(tokens, i):
             result[i] = Token("word", f"cuda_on_cpu_{token.text}")
@@ -463,17 +216,17 @@ def _launches(tokens: list[Token]) -> list[Token]:
             i += 1
             continue
         end_of_config, begin, finish = found
-        kernel = _text(result[start:])
-        config = _text(_launches(tokens[i + 1 : end_of_config]))
-        between = _text(tokens[end_of_config + 1 : begin])
+        kernel = joined(result[start:])
+        config = joined(_launches(tokens[i + 1 : end_of_config]))
+        between = joined(tokens[end_of_config + 1 : begin])
         arguments = _launches(tokens[begin + 1 : finish])
         call = f"[&](auto... cuda_on_cpu_a) {{ {kernel}(cuda_on_cpu_a...); }}"
         comma = "," if any(not token.blank for token in arguments) else ""
         configured = f"::cuda_on_cpu::Config({config})"
         if _in_braces(arguments):
-            launch = f"::cuda_on_cpu::launcher({kernel}, {call}, {configured}){between}({_text(arguments)})"
+            launch = f"::cuda_on_cpu::launcher({kernel}, {call}, {configured}){between}({joined(arguments)})"
         else:
-            launch = f"::cuda_on_cpu::launch({call}, {configured}{comma}{between}{_text(arguments)})"
+            launch = f"::cuda_on_cpu::launch({call}, {configured}{comma}{between}{joined(arguments)})"
         result[start:] = [Token("punctuation", launch)]
         i = finish + 1
     return result
@@ -490,10 +243,6 @@ def _in_braces(arguments: list[Token]) -> bool:
         begins = text == ","
         i = next_token(arguments, (max(closing(arguments, i), i) if text in CLOSING else i) + 1)
     return False
-
-
-def _text(tokens: list[Token]) -> str:
-    return "".join(token.text for token in tokens)
 
 
 def _launch(tokens: list[Token], at: int) -> tuple[int, int, int] | None:

@@ -22,16 +22,8 @@ from grader.protocol.target import target
 from grader.words import plural
 from grader.worker.simulator import header_build
 from grader.worker.simulator.cuda_library import Buffer, send_buffers, watch
-from grader.worker.simulator.cuda_source import (
-    COMPILER_FLAGS,
-    Token,
-    closing,
-    next_token,
-    opening,
-    previous_token,
-    tokenize,
-    translate,
-)
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, translate
+from grader.worker.simulator.cuda_tokens import Token, closing, next_token, opening, previous_token, tokenize
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
 from grader.worker.simulator.lacks import NotSimulated, is_of_cuda, lacking
 from grader.worker.toolchain import forked
