@@ -52,7 +52,7 @@ def _scratch(tree: ast.Module) -> Iterator[str]:
                 argument = arguments.get(parameter, "")
                 if argument in empty - filled:
                     yield (
-                        f"The kernel adds to `{argument}`, which comes from `torch.empty` and holds anything. Make it "
+                        f"The kernel adds to `{argument}`, which comes from `torch.empty` and can hold any value. Make it "
                         "with `torch.zeros`, or set it to 0 before each launch."
                     )
 

@@ -217,15 +217,18 @@ time_products()
 recorded("languages", "ratio_vs_cublas").plot()
 
 # %% [markdown]
-# On an H200, the CUDA C++ kernel runs at
-# ⟦ recorded(bench="languages", case="CUDA C++", metric="ratio_vs_cublas", gpu="H200") ⟧ the speed of cuBLAS, and Gluon's at
-# ⟦ recorded(bench="languages", case="Gluon", metric="ratio_vs_cublas", gpu="H200") ⟧. Triton with warp specialization reaches
-# ⟦ recorded(bench="languages", case="Triton", metric="ratio_vs_cublas", gpu="H200") ⟧. Without it, the flattened loop reaches
-# ⟦ recorded(bench="languages", case="Triton, one flattened loop", metric="ratio_vs_cublas", gpu="H200") ⟧.
+# On an H200, these are the shares of cuBLAS's speed:
 #
-# Triton's wait costs the CUDA C++ kernel nearly as much: with it, the kernel falls to
-# ⟦ recorded(bench="languages", case="CUDA C++, no WGMMA in flight", metric="ratio_vs_cublas", gpu="H200") ⟧. So a lower-level language is not
-# faster by itself. It lets you fix what a compiler does badly.
+# | kernel | share |
+# | --- | --- |
+# | CUDA C++ | ⟦ "%.3f" | format(recorded(bench="languages", case="CUDA C++", metric="ratio_vs_cublas", gpu="H200").value) ⟧ |
+# | Triton, one flattened loop | ⟦ "%.3f" | format(recorded(bench="languages", case="Triton, one flattened loop", metric="ratio_vs_cublas", gpu="H200").value) ⟧ |
+# | Gluon | ⟦ "%.3f" | format(recorded(bench="languages", case="Gluon", metric="ratio_vs_cublas", gpu="H200").value) ⟧ |
+# | CUDA C++, no WGMMA in flight | ⟦ "%.3f" | format(recorded(bench="languages", case="CUDA C++, no WGMMA in flight", metric="ratio_vs_cublas", gpu="H200").value) ⟧ |
+# | Triton with warp specialization | ⟦ "%.3f" | format(recorded(bench="languages", case="Triton", metric="ratio_vs_cublas", gpu="H200").value) ⟧ |
+#
+# If the consumers of the CUDA C++ kernel wait as Triton's do, it loses nearly as much as Triton. So a lower-level language
+# is not faster by itself. It lets you fix what a compiler does badly.
 
 # %% [markdown]
 # ## What each hides

@@ -44,7 +44,7 @@ def cell(
 )  # fmt: skip
 def test_scratch_that_is_added_to_must_be_set_to_0(made: str, named: bool) -> None:
     """`torch.empty` holds anything. A tensor that is filled later is not named."""
-    assert ("`total`, which comes from `torch.empty` and holds anything" in wrong_result(cell(made))) is named
+    assert ("`total`, which comes from `torch.empty` and can hold any value" in wrong_result(cell(made))) is named
 
 
 @pytest.mark.parametrize(
