@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,6 +137,29 @@ def test_a_job_is_its_students_alone_and_its_text_is_forgotten(queue: JobQueue, 
         "max_points": 10, "report": "well done", "problem": "",
     }  # fmt: skip
     assert stat.S_IMODE((tmp_path / "queue.sqlite").stat().st_mode) == 0o600
+
+
+def test_a_full_disk_loses_one_request_only(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction that cannot be committed does not stay open."""
+    real, failures = queue._connection, [sqlite3.OperationalError("database or disk is full")]
+
+    class Full:
+        """A connection whose first COMMIT fails."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def execute(self, statement: str, *values: Any) -> Any:
+            if statement == "COMMIT" and failures:
+                raise failures.pop()
+            return real.execute(statement, *values)
+
+    monkeypatch.setattr(queue, "_connection", Full())
+    with pytest.raises(sqlite3.OperationalError):
+        submit(queue, "ann", "a")
+    assert queue.waiting() == 0
+    submit(queue, "ann", "a")
+    assert queue.waiting() == 1
 
 
 def test_many_at_once_are_all_accepted_and_each_is_claimed_once(tmp_path: Path) -> None:
