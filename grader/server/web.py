@@ -1,7 +1,7 @@
 """The server's web application: it takes submissions from learners with a token, and shows the published leaderboard.
 
 ```text
-POST /submissions/EXERCISE   the text of a solution, in UTF-8 → 202 and the job; 200 if this text was sent before
+POST /submissions/EXERCISE   the text of a solution, in UTF-8 → 202 and the job; 200 if this text was sent last
 GET  /submissions/ID         one of the learner's own jobs: its place in the queue, or its verdict
 GET  /submissions            the learner's newest jobs
 GET  /…                      the pages of `grader leaderboard publish`, for everybody

@@ -54,6 +54,15 @@ def test_a_new_version_of_the_exercise_is_a_new_job(queue: JobQueue) -> None:
     assert submit(queue, "ann", "a") != submit(queue, "ann", "a", version="2")
 
 
+def test_an_older_text_can_be_sent_again(queue: JobQueue) -> None:
+    """It is the newest then, so it counts."""
+    for text in ("a", "b"):
+        queue.finish(submit(queue, "ann", text), Answer("passed", 10, 10, "well done"))
+    assert queue.submit("ann", "softmax", "b", "1", MANY)[1] is False
+    job, is_new = queue.submit("ann", "softmax", "a", "1", MANY)
+    assert (job.state, is_new) == ("waiting", True)
+
+
 def test_an_outcome_that_may_change_can_be_asked_for_again(queue: JobQueue) -> None:
     """But it costs an attempt, or an endless loop could be sent forever."""
     twice = Limits(per_hour=2, waiting=1)
