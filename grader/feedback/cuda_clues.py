@@ -5,6 +5,7 @@ The search begins only once the output is wrong or the launch has failed, so tha
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,6 +59,7 @@ _SHARED = re.compile(r"__shared__[^;]*;")
 _SUBSCRIPTS = r"((?:\s*\[(?:[^\[\]]|\[[^\[\]]*\])*\])+)"
 _MEMBER = r"(?:\s*\.\s*\w+)?(?:\s*\[[^\[\]]*\])*"
 _LOOP = re.compile(r"\b(?:for|while)\s*\(")
+_MOST_LOOPS = 100  # of a kernel
 _OF_THE_GPU = re.compile(r"(?:__constant__|__device__)\s+[\w:<>$ ]*?\b(\w+)\s*(?:\[[^\]]*\])*\s*(?:=[^;{]*)?;")
 _HOST_ARRAY = re.compile(r"\b(?:\w+_t|unsigned|int|long|short|char|float|double)\s+(\w+)\s*\[[^\]]*\]\s*[={;]")
 _LAUNCH = re.compile(r"<<<(?P<shape>.*?)>>>\s*\((?P<arguments>.*?)\)\s*;", re.DOTALL)
@@ -217,6 +219,8 @@ def _missing_atomic(code: str, kernels: list[_Function]) -> str:
 
 def _assigned_by_the_host(code: str, functions: list[_Function]) -> str:
     for name in _OF_THE_GPU.findall(code):
+        if re.search(rf"Symbol\w*\s*\([^;]*\b{name}\b", code):
+            continue  # it is copied, so what the host assigns to is a variable of its own
         written = re.compile(rf"(?<![\w.&]){name}\s*(?:\[[^\]]*\]\s*)*(?:=(?!=)|\+=|\+\+)")
         if any(written.search(each.body) for each in functions if not each.of_the_gpu):
             return _ASSIGNED.format(name)
@@ -237,8 +241,8 @@ def _functions(code: str) -> Iterator[_Function]:
 
 
 def _loops(body: str) -> Iterator[tuple[str, str]]:
-    """The heads and the bodies of all loops, outer ones first. A body without braces is one statement."""
-    for found in _LOOP.finditer(body):
+    """The heads and the bodies of the first loops, outer ones first. A body without braces is one statement."""
+    for found in itertools.islice(_LOOP.finditer(body), _MOST_LOOPS):
         behind = _closing(body, found.end() - 1, "()") + 1
         opens = re.match(r"\s*\{", body[behind:])
         start = behind + opens.end() - 1 if opens else behind

@@ -26,8 +26,13 @@ class Clues:
     stray: tuple[str, str] | None = None  # why a kernel uses memory that is not its own, and what to do about it
 
 
+_MOST_CHARACTERS = 20_000  # of a cell: the time of the search grows with the square of its length
+
+
 def clues_in(source: str, entry: str) -> Clues:
-    """The clues in a cell whose entry point is the function `entry`; none if the source is not valid Python."""
+    """The clues in a cell whose entry point is the function `entry`; none if it is not valid Python, or very long."""
+    if len(source) > _MOST_CHARACTERS:
+        return Clues()
     try:
         tree = parsed(source)
         functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]

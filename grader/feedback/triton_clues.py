@@ -37,6 +37,8 @@ def _tuned_sums(tree: ast.Module) -> Iterator[str]:
 
 
 def _scratch(tree: ast.Module) -> Iterator[str]:
+    kernels = _kernels(tree)
+    added = {name: _added_to(kernel) for name, kernel in kernels.items()}
     for function in _functions(tree):
         calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
         filled = {_last(call.func.value) for call in calls
@@ -47,20 +49,21 @@ def _scratch(tree: ast.Module) -> Iterator[str]:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _name(node.value) in _EMPTY
             for target in node.targets
         }
-        for kernel, arguments in _launches(function, tree):
-            for parameter in _added_to(kernel):
+        for kernel, arguments in _launches(function, kernels):
+            for parameter in added[kernel.name]:
                 argument = arguments.get(parameter, "")
                 if argument in empty - filled:
                     yield (
-                        f"The kernel adds to `{argument}`, which comes from `torch.empty` and can hold any value. Make it "
-                        "with `torch.zeros`, or set it to 0 before each launch."
+                        f"The kernel adds to `{argument}`, which comes from `torch.empty` and can hold any value. Make "
+                        "it with `torch.zeros`, or set it to 0 before each launch."
                     )
 
 
 def _exchanged(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    kernels = _kernels(tree)
     for function in _functions(tree):
         own = [each.arg for each in function.args.args]
-        for kernel, arguments in _launches(function, tree):
+        for kernel, arguments in _launches(function, kernels):
             names = {parameter: name for parameter in arguments for name in own if parameter in (name, f"{name}_ptr")}
             for parameter, name in names.items():
                 other = arguments[parameter]
@@ -107,9 +110,10 @@ def _kernels(tree: ast.Module) -> dict[str, ast.FunctionDef]:
     return found
 
 
-def _launches(function: ast.FunctionDef, tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, dict[str, str]]]:
-    """The kernels that a function launches, each with the names that it passes, by parameter."""
-    kernels = _kernels(tree)
+def _launches(
+    function: ast.FunctionDef, kernels: dict[str, ast.FunctionDef]
+) -> Iterator[tuple[ast.FunctionDef, dict[str, str]]]:
+    """The `kernels` that a function launches, each with the names that it passes, by parameter."""
     for node in ast.walk(function):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)):
             continue

@@ -235,7 +235,7 @@ def publish(store: Store, dest: Path | str, notes: bool = False) -> PublishRepor
     exercises = tuple(dict.fromkeys(board.exercise for board in found))
     texts["standings.json"] = to_json(found)
     course = course_boards(found)
-    if course:
+    if course or os.path.exists(dest / "course.html"):  # an earlier one may show a student who is hidden now
         texts["course.html"] = page("course", made_by=MADE_BY, boards=course)
     texts["index.html"] = page("index", made_by=MADE_BY, boards=found, course=course)
     if store.path.resolve().is_relative_to(dest.resolve()):

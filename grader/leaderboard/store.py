@@ -48,7 +48,7 @@ class RunRow(Base):
 
 
 class VerdictRow(Base):
-    """A verdict of one run, written once; `key` is the hash of everything that was graded."""
+    """A verdict of one run; `key` is the hash of everything that was graded."""
 
     __tablename__ = "verdicts"
 
@@ -294,14 +294,17 @@ class Store:
         with self._session() as session:
             return _verdict(session.scalars(query).first())
 
-    def add_entry(self, run_id: int, student: str, origin: str, verdict: Verdict) -> None:
-        """Write a student's entry and its verdict in one transaction. An existing verdict is kept."""
+    def add_entry(self, run_id: int, student: str, origin: str, verdict: Verdict, newest: bool = False) -> None:
+        """Write a student's entry and its verdict in one transaction. An existing verdict is kept, unless `newest`."""
         with self._session() as session:
             run = session.get_one(RunRow, run_id)
             key = graded_key(verdict, run.fingerprint)
             if not run.environment and verdict.status != "unusable":
                 run.environment, run.grader = json.dumps(asdict(verdict.environment)), verdict.grader
-            if session.get(VerdictRow, (run_id, key)) is None:
+            known = session.get(VerdictRow, (run_id, key))
+            if known is not None and newest:
+                known.document, known.written_at = json.dumps(verdict.to_dict()), _now()
+            if known is None:
                 session.add(
                     VerdictRow(
                         run_id=run_id,

@@ -134,7 +134,7 @@ class JobQueue:
         """Accept a text, or find the job that has it already; return the job, and whether it is new.
 
         `version` is that of the exercise: after a change, the same text is a new job. So it is if the outcome of the
-        old one may differ the next time.
+        old one may differ the next time, or if the student has sent another text since: the newest one counts.
 
         Raises:
             Refused: the student has sent too many, or too many jobs wait.
@@ -142,7 +142,7 @@ class JobQueue:
         key, now = _key("text", student, exercise, version, source), self._clock()
         with self._transaction() as db:
             row = db.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone()
-            is_new = row is None or (row["state"] == "done" and not row["final"])
+            is_new = row is None or (row["state"] == "done" and not (row["final"] and _is_newest(db, row)))
             if is_new:
                 self._refuse_too_many(db, student, now, limits)
                 db.execute("DELETE FROM jobs WHERE key = ?", (key,))
@@ -268,10 +268,11 @@ class JobQueue:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # after some errors SQLite has rolled it back itself
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
 
 def _for_judge(row: sqlite3.Row) -> Job:
@@ -297,6 +298,12 @@ def _insert(db: sqlite3.Connection, key: str, kind: str, student: str, exercise:
         "INSERT INTO jobs (key, kind, student, exercise, source, turn, accepted_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (key, kind, student, exercise, source, turn, now),
     )
+
+
+def _is_newest(db: sqlite3.Connection, row: sqlite3.Row) -> bool:
+    """Whether a text is the last one that its student has sent for its exercise."""
+    later = "SELECT 1 FROM jobs WHERE student = ? AND exercise = ? AND kind = 'text' AND number > ?"
+    return db.execute(later, (row["student"], row["exercise"], row["number"])).fetchone() is None
 
 
 def _end(db: sqlite3.Connection, key: str, answer: Answer, final: bool) -> None:

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,11 @@ from grader.classroom.grading.verdict_store import is_transient
 from grader.classroom.preprocessor import JudgeCells
 from grader.classroom.run_log import alone
 from grader.errors import GraderError, JudgeStopped, MachineLacks, UnusableSubmission
+from grader.exercises import EXERCISES
 from grader.feedback.report import as_text
 from grader.server.job_queue import MOST_TRIES, Answer, Job, JobQueue
 from grader.server.live_board import LiveBoard
-from grader.words import in_points, on_one_line, points
+from grader.words import harmless, in_points, on_one_line, points
 
 _IDLE_S, _BUSY_S = 0.2, 1.0
 _AHEAD = 4  # texts that the judge loads while it judges one
@@ -85,6 +86,7 @@ class JudgeLoop:
                 traceback.print_exc()
             said = str(error) if is_known else f"The grader failed ({type(error).__name__}): tell your instructor."
             answer, final = Answer(problem=on_one_line(said)), False
+        answer = replace(answer, report=harmless(answer.report))  # JSON in UTF-8 cannot hold every text
         self._queue.finish(job.key, answer, final=final)
         result = answer.problem or f"{answer.status}, {points(answer.points)} of {in_points(answer.max_points)}"
         self._tell(f"{job.student} {job.exercise}: {result}; {self._queue.waiting()} waiting")
@@ -106,7 +108,8 @@ class JudgeLoop:
     def _text(self, job: Job) -> tuple[Answer, bool]:
         task = JudgeCells(config=self._api.config).task
         with class_actions.opened_judging(self._api) as judges:
-            ahead = [task(each.source, each.exercise) for each in self._queue.upcoming(_AHEAD)]
+            upcoming = self._queue.upcoming(_AHEAD)
+            ahead = [task(each.source, each.exercise) for each in upcoming if each.exercise in EXERCISES]
             judges.expect([task(job.source, job.exercise), *ahead])
             verdict = judges.verdict(task(job.source, job.exercise))
         if not math.isfinite(verdict.points):
@@ -136,7 +139,9 @@ class JudgeLoop:
         """Change the leaderboard; if that fails, learners still get their verdicts."""
         try:
             change()
-        except GraderError as error:
+        except Exception as error:
+            if not isinstance(error, GraderError):
+                traceback.print_exc()
             self._tell(f"The leaderboard is not up to date: {error}")
 
     @contextlib.contextmanager

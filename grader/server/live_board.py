@@ -32,7 +32,8 @@ class LiveBoard:
         """
         self.store = Store(Path(course) / STORE_NAME)
         self._site, self._every_s = site, every_s
-        self._published_at, self._changed = 0.0, True
+        self._looked_at, self._changed = 0.0, True
+        self._names: object = None
         self.publish(now=True)
 
     def enter(self, student: str, verdict: Verdict) -> None:
@@ -42,15 +43,19 @@ class LiveBoard:
             return
         digest = fingerprint(find(verdict.exercise))
         run = self._run_for(verdict, digest) or self.store.start_run(verdict.exercise, digest)
-        self.store.add_entry(run.id, text_of(student), _ORIGIN, verdict)
+        self.store.add_entry(run.id, text_of(student), _ORIGIN, verdict, newest=True)
         self.store.close_run(run.id, "finished")  # with today's date
         self._changed = True
 
     def publish(self, *, now: bool = False) -> None:
-        """Write the pages if an entry is new; `now`, or else only some seconds after the last time."""
-        if self._changed and (now or time.monotonic() - self._published_at >= self._every_s):
+        """Write the pages if an entry or a name is new; `now`, or else only some seconds after the last time."""
+        if not now and time.monotonic() - self._looked_at < self._every_s:
+            return
+        self._looked_at = time.monotonic()  # also if publishing fails
+        names = self.store.hidden(), self.store.pseudonyms()
+        if self._changed or names != self._names:
             publish(self.store, self._site)
-            self._published_at, self._changed = time.monotonic(), False
+            self._changed, self._names = False, names
 
     def _run_for(self, verdict: Verdict, digest: str) -> Run | None:
         for run in self.store.finished_runs():

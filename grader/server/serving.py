@@ -111,7 +111,11 @@ def judging(settings: Settings) -> Iterator[None]:
         while not ending.is_set():
             arguments = (settings, place / _QUEUE, place / _SITE)
             process = spawn.Process(target=judge_process, args=arguments, daemon=True)
-            process.start()
+            try:
+                process.start()
+            except OSError:  # out of memory or of open files, for the moment
+                ending.wait(_RESTART_S)
+                continue
             while process.is_alive() and not ending.wait(0.2):
                 process.join(timeout=0)
             process.terminate()

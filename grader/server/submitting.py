@@ -67,7 +67,8 @@ class ClassServer:
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             raise GraderError(f"{url} would send your token in clear text: use https://.")
         self._url, self._token, self._sleep = url.rstrip("/"), token, sleep
-        self._opener = urllib.request.build_opener(_NoRedirect)
+        direct = [urllib.request.ProxyHandler({})] if parts.scheme == "http" else []  # a proxy would read the token
+        self._opener = urllib.request.build_opener(_NoRedirect, *direct)
 
     def submit(self, submission: Submission) -> Outcome:
         """Send a text; the same text again finds the job that it has.

@@ -1,7 +1,7 @@
 """The server's web application: it takes submissions from learners with a token, and shows the published leaderboard.
 
 ```text
-POST /submissions/EXERCISE   the text of a solution, in UTF-8 → 202 and the job; 200 if this text was sent before
+POST /submissions/EXERCISE   the text of a solution, in UTF-8 → 202 and the job; 200 if this text was sent last
 GET  /submissions/ID         one of the learner's own jobs: its place in the queue, or its verdict
 GET  /submissions            the learner's newest jobs
 GET  /…                      the pages of `grader leaderboard publish`, for everybody
@@ -40,6 +40,7 @@ from grader.submission import from_source
 _BODY_S = 10.0  # within which a submission must arrive
 _CONNECTION_S = 30.0  # after which a connection without a request is closed
 _REQUEST_S = 120.0  # after which it is closed in any case
+_CLOSE_S = 10.0  # for a client to read the rest of an answer
 _MOST_CONNECTIONS = 1_000
 _MOST_HEADER_BYTES = 16_384
 _WORDS = {404: "There is no such page.", 405: "This address does not take requests of this kind."}
@@ -172,7 +173,8 @@ class TimeLimitedProtocol(H11Protocol):
 
     def _close_if_idle(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
+            self.transport.close()  # which waits until the client has read everything
+            self._end = self.loop.call_later(_CLOSE_S, self.transport.abort)
         elif self.loop.time() >= self._latest:  # the client does not read the answer
             self.transport.abort()
         else:

@@ -102,7 +102,12 @@ def test_blocks_that_add_to_one_element_need_an_atomic(statement: str, blocks: s
 
 @pytest.mark.parametrize(
     ("statement", "named"),
-    [("weights[0] = values[0]", True), ("cudaMemcpyToSymbol(weights, values, 12)", False), ("if (x == out) {}", False)],
+    [
+        ("weights[0] = values[0]", True),
+        ("cudaMemcpyToSymbol(weights, values, 12)", False),
+        ("if (x == out) {}", False),
+        ("float weights[1] = {1}; cudaMemcpyToSymbol(weights, values, 12)", False),
+    ],
 )
 def test_the_host_cannot_assign_to_a_variable_of_the_gpu(statement: str, named: bool) -> None:
     """It would write to a copy of its own."""
@@ -151,6 +156,13 @@ def test_a_shared_variable_of_all_threads_needs_an_atomic(statement: str, named:
     """One thread alone may add to it."""
     code = f"__global__ void k(const float* x) {{ __shared__ float total; total = 0; {BARRIER} {statement} {BARRIER} }}"
     assert ("Several threads update the same element" in wrong_result(code)) is named
+
+
+def test_a_very_long_cell_is_not_searched() -> None:
+    """Or its author could keep the grader busy."""
+    cell = f'source = """{TREE.replace("BARRIER", "")}"""\n'
+    assert "`part`" in clues_in(cell, "run").bug
+    assert clues_in(cell + 20_000 * "#", "run") == Clues()
 
 
 def test_a_bug_in_the_text_comes_before_a_guess_from_the_values() -> None:

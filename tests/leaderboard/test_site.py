@@ -481,6 +481,9 @@ def test_the_course_board_is_a_geometric_mean_with_a_floor(store, tmp_path, verd
     assert (
         json.loads((tmp_path / "site/standings.json").read_text(encoding="utf-8"))["course"][0]["rows"][0]["rank"] == 1
     )
+    store.set_hidden("a", True)  # so one exercise is left, and there is no board of the course
+    publish(store, tmp_path / "site")
+    assert names["a"] not in (tmp_path / "site/course.html").read_text(encoding="utf-8")
 
 
 def test_a_board_shows_its_earlier_runs(store, tmp_path, verdict):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +52,15 @@ def test_a_replay_is_the_same_job_and_costs_no_attempt(queue: JobQueue) -> None:
 def test_a_new_version_of_the_exercise_is_a_new_job(queue: JobQueue) -> None:
     """Its verdict may differ."""
     assert submit(queue, "ann", "a") != submit(queue, "ann", "a", version="2")
+
+
+def test_an_older_text_can_be_sent_again(queue: JobQueue) -> None:
+    """It is the newest then, so it counts."""
+    for text in ("a", "b"):
+        queue.finish(submit(queue, "ann", text), Answer("passed", 10, 10, "well done"))
+    assert queue.submit("ann", "softmax", "b", "1", MANY)[1] is False
+    job, is_new = queue.submit("ann", "softmax", "a", "1", MANY)
+    assert (job.state, is_new) == ("waiting", True)
 
 
 def test_an_outcome_that_may_change_can_be_asked_for_again(queue: JobQueue) -> None:
@@ -135,6 +146,29 @@ def test_a_job_is_its_students_alone_and_its_text_is_forgotten(queue: JobQueue, 
         "max_points": 10, "report": "well done", "problem": "",
     }  # fmt: skip
     assert stat.S_IMODE((tmp_path / "queue.sqlite").stat().st_mode) == 0o600
+
+
+def test_a_full_disk_loses_one_request_only(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction that cannot be committed does not stay open."""
+    real, failures = queue._connection, [sqlite3.OperationalError("database or disk is full")]
+
+    class Full:
+        """A connection whose first COMMIT fails."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def execute(self, statement: str, *values: Any) -> Any:
+            if statement == "COMMIT" and failures:
+                raise failures.pop()
+            return real.execute(statement, *values)
+
+    monkeypatch.setattr(queue, "_connection", Full())
+    with pytest.raises(sqlite3.OperationalError):
+        submit(queue, "ann", "a")
+    assert queue.waiting() == 0
+    submit(queue, "ann", "a")
+    assert queue.waiting() == 1
 
 
 def test_many_at_once_are_all_accepted_and_each_is_claimed_once(tmp_path: Path) -> None:

@@ -119,11 +119,47 @@ def test_a_verdict_of_a_busy_machine_can_be_asked_for_again(loop: Any, queue: Jo
     assert len(judge.sources) == 2
 
 
-def test_without_a_leaderboard_there_are_verdicts(loop: Any, queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_verdict_on_the_same_text_replaces_the_first(loop: Any, judge: ObedientJudge, tmp_path: Path) -> None:
+    """On the board, too, where a busy machine would have the last word otherwise."""
+    reasons = []
+    for failure in (Failure("implausible", "Too fast."), Failure("timeout", "Too slow."), Failure("not_written", "")):
+        judge.failure = failure
+        loop.board.enter("ann", judge.grade(text(0), "softmax"))
+        loop.board.publish()
+        (entry,) = standings(tmp_path)
+        reasons.append(entry["reason"])
+    assert reasons == ["held for review", "0 of 0 cases right", "not written yet"]
+
+
+def test_a_student_who_is_hidden_leaves_the_pages(loop: Any, queue: JobQueue, tmp_path: Path) -> None:
+    """At once, not after the next submission."""
+    for student in ("ann", "bob"):
+        send(queue, student, text(10))
+        loop.judge_next()
+    loop.board.publish()
+    assert len(standings(tmp_path)) == 2
+    loop.board.store.set_hidden("ann", True)
+    loop.board.publish()
+    assert len(standings(tmp_path)) == 1
+
+
+def test_an_exercise_that_is_gone_spoils_no_other_job(loop: Any, queue: JobQueue, judge: ObedientJudge) -> None:
+    """The judge is not asked to load it."""
+    key = send(queue, "ann", text(10))
+    queue.submit("bob", "gone", text(10), "1", MANY)
+    loop.judge_next()
+    assert done(queue, key, "ann").answer.points == 10
+    assert "gone" not in {exercise for group in judge.expected for _, exercise in group}
+
+
+@pytest.mark.parametrize("error", [GraderError, ZeroDivisionError])
+def test_without_a_leaderboard_there_are_verdicts(
+    loop: Any, queue: JobQueue, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
     """The instructor reads what is wrong with it."""
 
     def fail(*_: Any) -> None:
-        raise GraderError("The disk is full.")
+        raise error("The disk is full.")
 
     monkeypatch.setattr(loop.board, "enter", fail)
     key = send(queue, "ann", text(10))
@@ -165,6 +201,14 @@ def test_points_that_are_no_number_are_no_verdict(loop: Any, queue: JobQueue) ->
     while loop.judge_next():
         pass
     assert done(queue, key, "ann").answer.problem == "The judge gave no points; this is a bug in the grader."
+
+
+def test_a_report_can_be_sent(loop: Any, queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of a surrogate pair, which a submission may print, cannot be encoded."""
+    monkeypatch.setattr("grader.server.judge_loop.as_text", lambda *_: "well \ud800 done")
+    key = send(queue, "ann", text(10))
+    loop.judge_next()
+    assert done(queue, key, "ann").answer.report == "well ? done"
 
 
 def test_a_bug_of_the_grader_ends_one_job_only(

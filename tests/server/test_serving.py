@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import stat
 import sys
+import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner
@@ -99,6 +101,22 @@ def test_the_packages_that_it_needs_are_named(course: Path, monkeypatch: pytest.
         Settings(course, sandbox=False), serving.Address(port=0), Limits()
     ):  # fmt: skip
         pass
+
+
+def test_a_process_that_cannot_start_is_tried_again(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while the machine has no memory left."""
+    started, failures = threading.Event(), [OSError("Cannot allocate memory")]
+
+    class Process(Mock):
+        def start(self) -> None:
+            if failures:
+                raise failures.pop()
+            started.set()
+
+    monkeypatch.setattr(serving, "_RESTART_S", 0)
+    monkeypatch.setattr(serving.multiprocessing, "get_context", lambda _: Mock(Process=Process))
+    with serving.judging(Settings(course, sandbox=False)):
+        assert started.wait(60)
 
 
 def test_tokens_for_the_class(course: Path, tmp_path: Path) -> None:

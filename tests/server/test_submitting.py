@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -115,6 +116,13 @@ def test_the_token_is_sent_to_no_insecure_address(url: str) -> None:
     """Only this machine may be asked without TLS."""
     with pytest.raises(GraderError, match=r"clear text|begins with https"):
         ClassServer(url, "token")
+
+
+def test_no_proxy_reads_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine is asked directly, because that request is in clear text."""
+    monkeypatch.setenv("http_proxy", "http://proxy.example.org:3128")
+    server = ClassServer("http://127.0.0.1:1", "token")
+    assert not any(isinstance(each, urllib.request.ProxyHandler) for each in server._opener.handlers)
 
 
 @pytest.fixture

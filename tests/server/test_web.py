@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -198,6 +199,15 @@ def test_an_answer_that_nobody_reads_is_given_up(running: Running, monkeypatch: 
                 except (BrokenPipeError, ConnectionResetError):
                     ended.set()
     assert running.ask("GET", "/")[0] == 200
+
+
+def test_a_client_that_does_not_read_the_end_is_cut_off() -> None:
+    """`close` waits until everything is sent, so the connection is aborted some seconds later."""
+    connection: Any = web.Impatient.__new__(web.Impatient)
+    connection.cycle, connection.transport, connection.loop = None, Mock(), Mock()
+    connection._close_if_idle()
+    connection.transport.close.assert_called_once_with()
+    connection.loop.call_later.assert_called_once_with(web._CLOSE_S, connection.transport.abort)
 
 
 _OUTSIDE = (

@@ -26,6 +26,7 @@ from grader.worker.toolchain.nvrtc import Compiled, compiled, no_cache_options
 _DEVICE = ("__global__", "__device__", "constexpr", "consteval")
 _OF_HOST = re.compile(r"\b(?:std|torch|at|c10|py|pybind11)\s*::")
 _TYPES = ("struct", "class", "union", "enum")
+_OF_THE_GPU = ("__global__", "__device__")
 _OF_A_THREAD = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\)*", re.MULTILINE)
 _INCLUDE = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]+)[>\"]")
@@ -227,7 +228,10 @@ def device_code(source: str) -> DeviceCode:
     tokens = tokenize(bare)
     parts = list(_parts(tokens, 0, len(tokens)))
     texts = [token.text for token in tokens]
+    macros = " ".join(found[0] for found in _DIRECTIVE.finditer(source))
     calls = [*_calls(tokens, parts), *_launches(tokens, parts), *_of_a_thread(tokens, parts)]
+    if any(word in macros for word in _OF_THE_GPU):
+        calls = []  # a macro may mark functions for the GPU
     variables: set[str] = set()
     for part in parts:
         names = _host_variables(tokens[part.begin : part.end])
@@ -351,8 +355,10 @@ def _of_a_thread(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str
     found: dict[str, list[tuple[int, bool]]] = {}
     for part in parts:
         code = [at for at in range(part.begin, part.end) if not tokens[at].blank] if part.host else []
-        for at, after in itertools.pairwise(code):
-            if tokens[at].text in _OF_A_THREAD:
+        if any(tokens[at].text in _OF_THE_GPU for at in code):
+            continue  # a lambda for the GPU
+        for before, at, after in zip(code, code[1:], code[2:], strict=False):
+            if tokens[at].text in _OF_A_THREAD and tokens[before].text not in (".", "->", "::"):
                 found.setdefault(tokens[at].text, []).append((_line(tokens, at), tokens[after].text == "."))
     return [
         (uses[0][0], f'identifier "{name}" is undefined in host code: only kernels have it')

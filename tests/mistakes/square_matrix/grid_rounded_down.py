@@ -1,5 +1,6 @@
 # mistake: the grid is rounded down in both directions
-# says: the division was probably rounded down
+# says: The grid of this launch is empty
+# on_gpu: the division was probably rounded down
 # runs: anywhere
 import ctypes
 from functools import cache

@@ -39,8 +39,10 @@ def test_a_call_of_a_host_function_is_named():
         ("void run(int* x) { dim3 blockDim(32); kernel<<<1, blockDim>>>(x); int n = blockDim.x; }", ""),
         ("void run(int* x, dim3 gridDim) { kernel<<<gridDim.x, 32>>>(x); }", ""),
         ("void run(int* x, void (*f)(int*)) { f = kernel; f<<<1, 32>>>(x); }", ""),
+        ("void run(int* x) { cudaLaunchConfig_t c = {}; c.blockDim.x = 32; kernel<<<1, c.blockDim.x>>>(x); }", ""),
+        ("\n#define KERNEL __global__\nKERNEL void other(int* x) { *x = threadIdx.x; }", ""),
     ],
-    ids=["launch", "variable", "own", "parameter", "pointer"],
+    ids=["launch", "variable", "own", "parameter", "pointer", "member", "macro"],
 )
 def test_launches_of_functions_and_a_threads_variables_on_the_host_are_refused(host, says):
     """As nvcc, or the loader, says it, on the host's line; the host's own variables may have these names."""
