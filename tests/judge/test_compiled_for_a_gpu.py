@@ -67,7 +67,6 @@ def mean_triton(x, out):
         ),
         ("vector_add", changed(VECTOR_ADD, "mask = at < n", "mask = at < n\n    try:\n        pass\n    except E:\n"
                                "        pass"), "try:", "cannot compile Python's `Try`"),
-        ("vector_add", changed(VECTOR_ADD, "(triton.cdiv", "(tl.cdiv"), "tl.cdiv", "`tl.cdiv` works only inside"),
         (
             "vector_add",
             changed(changed(AUTOTUNED, "BLOCK=1024", ""), "triton.cdiv(n, 1024)", "triton.cdiv(n, 1024)"),
@@ -82,7 +81,7 @@ def mean_triton(x, out):
             "row_max",
         ),
     ],
-    ids=["global", "helper", "device checked", "statement", "host", "configuration", "size", "called by a harness"],
+    ids=["global", "helper", "device checked", "statement", "configuration", "size", "called by a harness"],
 )  # fmt: skip
 def test_what_a_gpu_refuses_fails(judge, exercise, source, line, says):
     """All cases are right, no points are given, and the report has the compiler's words and the line."""
@@ -92,6 +91,16 @@ def test_what_a_gpu_refuses_fails(judge, exercise, source, line, says):
     assert verdict.failure.message.startswith("Runs in the simulator, but ")
     assert line in source.splitlines()[verdict.failure.line - 1]
     assert says in re.sub(r"\s+", " ", as_text(verdict, source))
+
+
+def test_a_function_of_kernels_that_the_host_calls_fails(judge):
+    """The first case fails as on a GPU, and the report names the host's function."""
+    source = changed(VECTOR_ADD, "(triton.cdiv", "(tl.cdiv")
+    verdict = judge.grade(source, "vector_add")
+    assert (verdict.status, verdict.points) == ("failed", 0)
+    report = re.sub(r"\s+", " ", as_text(verdict, source))
+    assert "`tl.cdiv` works only inside a kernel" in report
+    assert "Outside of one, write `triton.cdiv(…)`" in report
 
 
 @pytest.mark.parametrize("source", [VECTOR_ADD, changed(VECTOR_ADD, "import triton\n", "import triton, torch\n")])
