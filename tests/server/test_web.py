@@ -203,7 +203,7 @@ def test_an_answer_that_nobody_reads_is_given_up(running: Running, monkeypatch: 
 
 def test_a_client_that_does_not_read_the_end_is_cut_off() -> None:
     """`close` waits until everything is sent, so the connection is aborted some seconds later."""
-    connection: Any = web.Impatient.__new__(web.Impatient)
+    connection: Any = web.TimeLimitedProtocol.__new__(web.TimeLimitedProtocol)
     connection.cycle, connection.transport, connection.loop = None, Mock(), Mock()
     connection._close_if_idle()
     connection.transport.close.assert_called_once_with()
