@@ -52,7 +52,9 @@ def test_our_course_is_graded_by_the_judge(tmp_path, bare):
         grade_ours(made, tmp_path / "ours.jsonl", Limit(100))
     (row,) = kept(tmp_path / "ours.jsonl")
     assert (row["assignment"], row["notebooks"], row["score"]) == ("03_triton", 2, 3.0)
-    assert not [command for pid, command in descendants().items() if pid not in before], "its judge has not ended"
+    begun = [command for pid, command in descendants().items() if pid not in before]
+    forked = "tests.forked"  # other tests' judges in this process begin their next workers when they like
+    assert not [command for command in begun if forked not in command], "its judge has not ended"
 
 
 def test_the_courses_own_notebooks_are_handed_in(tmp_path):

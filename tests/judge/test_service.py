@@ -76,9 +76,17 @@ def test_a_judge_that_is_killed_is_one_sentence_and_the_next_call_works():
         assert judge.grade(VECTOR_ADD, "vector_add").status == "passed"
 
 
-def test_nothing_stays_behind(monkeypatch, tmp_path):
-    """After `close` no new process, descriptor or worker folder is left."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # which has looked at TMPDIR already
+def test_nothing_stays_behind(tmp_path):
+    """After `close` no new process, descriptor or worker folder is left, in a process without other judges."""
+    code = "from tests.judge.test_service import open_and_close; open_and_close()"
+    beside = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=beside, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def open_and_close():
+    """Grade with a new judge, close it, and check what is left."""
     descriptors = len(os.listdir("/proc/self/fd"))
     judge = Judge("simulator")
     for source in (VECTOR_ADD, "def vector_add(x, y, out): import os; os._exit(3)"):
@@ -87,7 +95,6 @@ def test_nothing_stays_behind(monkeypatch, tmp_path):
     family = descendants(judge._process.pid) | {judge._process.pid}
     judge.close()
     assert gone(family)
-    assert list(tmp_path.iterdir()) == []
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
