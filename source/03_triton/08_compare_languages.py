@@ -265,8 +265,7 @@ recorded("languages", "ratio_vs_cublas").plot()
 #         ...  # any sizes and strides: the kernel of `matmul`, for example
 # ```
 #
-# Without a GPU, `check` judges a Triton kernel, and says that it cannot judge the other two. You can also enter cuTile
-# and CuTe DSL kernels if their packages are installed on the machine that grades.
+# Without a GPU, `check` judges a Triton kernel, and says that it cannot judge the other two.
 
 # %% [markdown]
 # ## Extra credit
