@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=_why_no_gpu()))
         if config.pluginmanager.hasplugin("xdist"):  # concurrent timings on one GPU would disturb each other
             item.add_marker(pytest.mark.xdist_group("gpu"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_course_folder_is_left() -> Iterator[None]:
+    """A command in this process may name its course folder, which would hold for the tests of later modules."""
+    yield
+    if found := sys.modules.get("grader.exercises.found"):
+        found.use(None)
 
 
 @pytest.fixture
