@@ -17,12 +17,15 @@ KINDS: dict[str, tuple[str, dict[str, tuple[float, float]]]] = {
     "three passes over the rows": ("repeated traffic", {"passes": (2.8, 4.0), "megabytes": (200, 900)}),
     "a warp along a column": ("scattered access", {"sectors": (16, 32), "megabytes": (100, 900)}),
     "a grid of a few blocks": ("few blocks", {"per_sm": (0.05, 0.4), "megabytes": (50, 500)}),
+    "scattered access by half a grid": (
+        "few blocks", {"launches": (1, 1), "passes": (1.1, 1.2), "sectors": (8, 8), "per_sm": (0.53, 0.56)},
+    ),
     "a kernel at its limit": ("none", {"megabytes": (4000, 9000), "launches": (2, 3), "passes": (1.015, 1.03)}),
     "a hundred launches of long kernels": (
         "repeated traffic", {"launches": (60, 120), "passes": (2.0, 3.0), "megabytes": (2500, 4000)},
     ),
     "scattered access to a small tensor": (
-        "launches", {"launches": (1000, 3000), "sectors": (24, 32), "megabytes": (0.5, 2)},
+        "launches", {"launches": (1000, 3000), "sectors": (24, 32), "megabytes": (16, 24)},
     ),
     "two passes by not quite enough blocks": (
         "repeated traffic", {"passes": (2.0, 3.0), "per_sm": (0.8, 0.95), "megabytes": (300, 900)},
@@ -140,8 +143,8 @@ def _oracle(inputs: Any) -> Any:
     return _number(_answer(_seen(inputs)), inputs)
 
 
-def _suspect(sentence: str, answer: Callable[[dict[str, Any]], str]) -> Suspect:
-    return Suspect(sentence, lambda inputs: _number(answer(_seen(inputs)), inputs))
+def _suspect(sentence: str, answer: Callable[[dict[str, Any]], str], spares: tuple[str, ...] = ()) -> Suspect:
+    return Suspect(sentence, lambda inputs: _number(answer(_seen(inputs)), inputs), spares=spares)
 
 
 def _one_name(entry: Any, evidence: Any, out: Any) -> None:
@@ -191,7 +194,11 @@ NAME_CAUSE = Exercise(
             "largest.",
             _in_order,
         ),
-        _suspect('If no cause costs a tenth of the time, the answer is "none".', _always_one),
+        _suspect(
+            'If no cause costs a tenth of the time, the answer is "none".',
+            _always_one,
+            spares=tuple(name for name, (right, _) in KINDS.items() if right != "none"),
+        ),
         _suspect(
             "A cost has the wrong unit: 1 GB/s is 1000 bytes per microsecond, so divide bytes by `1000 * copy_gbps`.",
             _wrong_unit,

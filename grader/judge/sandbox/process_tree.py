@@ -27,6 +27,7 @@ _WAIT_S = 0.0005
 _PF_EXITING = 0x4  # linux/sched.h
 # Lines of a `status` file. A process cannot forge one by its name, because the kernel escapes line feeds in names.
 _SIZES = re.compile(rb"^(RssAnon|RssShmem|VmSwap|VmPTE):\s*(\d+) kB$", re.MULTILINE)
+_MEMORY_FILE = re.compile(rb" (\d+) +/memfd:")  # the inode, in a line of `maps`
 _SWITCHES = re.compile(rb"^(?:non)?voluntary_ctxt_switches:\t(\d+)", re.MULTILINE)
 
 
@@ -114,14 +115,15 @@ def end_all(root: int, limit_s: float) -> None:
 def memory_bytes(root: int, folders: Iterable[str], most_files: int) -> int:
     """The memory of everything below `root`: private and swapped pages, page tables, shared memory, tmpfs `folders`.
 
-    Memory files (memfd) that the caller also has open are not counted, and neither is data in pipes and sockets. Pages
-    that a parent and its child share after a fork count twice.
+    Memory files (memfd) that the caller has open and these processes map are not counted, and neither is data in pipes
+    and sockets. Pages that a parent and its child share after a fork count twice.
 
     Raises:
         TooManyFiles: the processes have more than `most_files` descriptors together.
     """
     private = mapped = seen = 0
     files: dict[int, int] = {}
+    maps: set[int] = set()
     pids = descendants(root)
     for pid in pids:
         for thread in _threads(pid):
@@ -134,11 +136,13 @@ def memory_bytes(root: int, folders: Iterable[str], most_files: int) -> int:
                 if (seen := seen + len(names)) > most_files:
                     raise TooManyFiles
                 files |= _memory_files(folder, names)
+                with contextlib.suppress(OSError):
+                    maps |= set(map(int, _MEMORY_FILE.findall(_read(f"/proc/{pid}/task/{thread}/maps"))))
                 break
     own = _memory_files("/proc/self/fd", _names("/proc/self/fd"))
     held = sum(size for inode, size in files.items() if inode not in own)
     held += sum(_used(f"/proc/{pids[0]}/root{folder}") for folder in folders) if pids else 0
-    return private * _KIB + max(held, mapped * _KIB - sum(own.values()))
+    return private * _KIB + max(held, mapped * _KIB - sum(own[inode] for inode in maps & own.keys()))
 
 
 def _children(pid: int) -> list[int]:
