@@ -46,8 +46,9 @@ def ms():
     call()
     torch.cuda.synchronize()
     return 1e3 * (time.perf_counter() - begin)
-first, later = ms(), min(ms() for _ in range(3))
-assert first > 150 > 13 > later > 7, (first, later)
+first, later = ms(), min(ms() for _ in range(30))  # a busy machine adds to most calls, but hardly to all
+assert later > 7, later  # a wait may end late, never early
+assert first > 3 * later, (first, later)
 print(draw_timeline(call, times=2).alt)
 """,
     )
