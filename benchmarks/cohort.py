@@ -28,6 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -122,7 +123,7 @@ def _work(tag: str, texts: dict[str, dict[str, list[Text]]], chance: random.Rand
     return Work(drawn, chance.uniform(0.1, 100) if chance.random() < _LATE else 0.0)
 
 
-def recount(cohorts: Sequence[Cohort], at_once: int) -> dict[tuple[str, str], float]:
+def recount(cohorts: Sequence[Cohort], at_once: int, sandbox: bool) -> dict[tuple[str, str], float]:
     """The points of each text that was dealt, by exercise and name: judged alone, in `at_once` judges.
 
     Points that an earlier call found for this commit are read from the bench's state.
@@ -139,7 +140,7 @@ def recount(cohorts: Sequence[Cohort], at_once: int) -> dict[tuple[str, str], fl
     todo, lock = sorted(dealt - points.keys()), threading.Lock()
 
     def work() -> None:
-        with Judge("simulator", sandbox=True) as judge:
+        with Judge("simulator", sandbox=sandbox) as judge:
             while True:
                 with lock:
                     if not todo:
@@ -150,11 +151,9 @@ def recount(cohorts: Sequence[Cohort], at_once: int) -> dict[tuple[str, str], fl
                     points[key] = found
                     keep(lines, {"exercise": key[0], "name": key[1], "points": found})
 
-    threads = [threading.Thread(target=work) for _ in range(min(at_once, len(todo)))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor() as threads:
+        for done in [threads.submit(work) for _ in range(min(at_once, len(todo)))]:
+            done.result()  # raises what ended it
     return points
 
 
@@ -316,7 +315,8 @@ def main(arguments: Sequence[str]) -> int:
         if forks:
             use(*forks)
         cohorts = {students: deal(students) for students in asked.students}
-        points = recount(list(cohorts.values()), max(1, len(os.sched_getaffinity(0)) // 2))
+        at_once = max(1, len(os.sched_getaffinity(0)) // 2)
+        points = recount(list(cohorts.values()), at_once, sandbox=not asked.forked)
         if asked.recount_only:
             return 0
         for workers in asked.workers:

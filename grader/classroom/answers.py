@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any, Literal
 
 from grader.words import count, in_points, plural
@@ -115,7 +116,7 @@ class AutogradeResult(Result):
         for student in self.students:
             notes = [
                 "unchanged, not graded again" if student.outcome == "unchanged" else "",
-                f"{student.seconds_late / 3600:.1f} h late" if student.seconds_late else "",
+                f"{timedelta(seconds=round(student.seconds_late))} late" if student.seconds_late else "",
                 "to grade by hand" if student.needs_manual_grade else "",
                 student.reason,
             ]

@@ -333,15 +333,16 @@ def _student_result(api: Any, assignment: str, student: str, again: bool, reason
 
     when = inbox.submitted_at(api, assignment, student)
     autograded = folder.path(api, "autograded", assignment, student)
+    missing = folder.missing(api, assignment, student, inbox.other_notebooks(api, assignment, student))
     if reason and not autograded.is_dir():
-        return StudentResult(student, "failed", 0.0, 0.0, submitted_at=when, reason=reason)
+        found = (on_one_line(missing),) if missing else ()
+        return StudentResult(student, "failed", 0.0, 0.0, submitted_at=when, reason=reason, to_look_at=found)
     with api.gradebook as gradebook:
         try:
             entry = gradebook.find_submission(assignment, student)
         except MissingEntry:
             return StudentResult(student, "failed", 0.0, 0.0, submitted_at=when, reason=reason or "not graded")
         verdicts, unread = graded_verdicts(autograded)
-        missing = folder.missing(api, assignment, student, inbox.other_notebooks(api, assignment, student))
         findings = [f"{verdict.title}: {sentence}" for verdict in verdicts for sentence in to_look_at(verdict)]
         penalty = sum(notebook.late_submission_penalty or 0.0 for notebook in entry.notebooks)
         return StudentResult(

@@ -79,7 +79,9 @@ def _copy_file(name: str, here: int, dest: Path, owner: int, left: int) -> int:
             while data := source.read(_CHUNK):
                 done += len(data)
                 if done > left:
-                    raise UnusableSubmission("it is too large.")
+                    raise UnusableSubmission(
+                        "it is too large: ask the student to clear the outputs, save, and submit again."
+                    )
                 target.write(data)
     return done
 

@@ -84,7 +84,7 @@ def _advice(own: Any | None, without_grades: bool) -> str:
     if own.needs_manual_grade:
         return "Your instructor will grade a part of it."
     if own.score >= own.max_score:
-        return "Nothing: it has all points."
+        return "Nothing: it has all points." if own.max_score else "Nothing: it has no exercises for points."
     return "Open its page: each report says what to fix first."
 
 

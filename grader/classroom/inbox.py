@@ -8,7 +8,7 @@ import pwd
 import re
 import shlex
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -259,9 +259,8 @@ def _is_user(name: str) -> bool:
 
 def waiting(api: Any, assignment: str) -> int:
     """The number of students with submissions in the exchange that can be collected and are not."""
-    inbox, app = _inbox(api), _collector(api)
     newest: dict[str, datetime] = {}
-    for entry in sift(api.coursedir, assignment, inbox, check_owner=getattr(app, "check_owner", True)).entries:
+    for entry in _collectable(api, assignment):
         newest[entry.student] = max(newest.get(entry.student, entry.when), entry.when)
     collected = {student: timestamp(api.coursedir, assignment, student) for student in newest}
     return sum((collected[student] or datetime.min) < when for student, when in newest.items())
@@ -271,11 +270,29 @@ def ungraded(api: Any, assignment: str) -> dict[str, str]:
     """The students whose newest submission is not graded yet, collected or not, with its time as text."""
     collected, done = _timestamps(api, assignment), graded(api, assignment)
     newest = {student: when for student, when in collected.items() if when is not None and student not in done}
-    check_owner = getattr(_collector(api), "check_owner", True)
-    for entry in sift(api.coursedir, assignment, _inbox(api), check_owner=check_owner).entries:
+    for entry in _collectable(api, assignment):
         if (collected.get(entry.student) or datetime.min) < entry.when:
             newest[entry.student] = max(newest.get(entry.student, entry.when), entry.when)
     return {student: when.isoformat() for student, when in newest.items()}
+
+
+def last_on_time(api: Any, assignment: str, due: Mapping[str, datetime]) -> dict[str, Path | None]:
+    """The folder of each student's newest submission by `due`, or None. The exchange keeps those that were replaced."""
+    found: dict[str, Entry] = {}
+    for entry in _collectable(api, assignment) if due else ():
+        latest = due.get(entry.student, datetime.min)
+        is_faked = _checks_owner(api) and _name(entry) == entry.student and entry.changed > latest + _TOLERANCE
+        if entry.when <= latest and not is_faked:
+            found[entry.student] = max(found.get(entry.student, entry), entry, key=lambda each: each.when)
+    return {student: found[student].path if student in found else None for student in due}
+
+
+def _collectable(api: Any, assignment: str) -> list[Entry]:
+    return sift(api.coursedir, assignment, _inbox(api), check_owner=_checks_owner(api)).entries
+
+
+def _checks_owner(api: Any) -> bool:
+    return bool(getattr(_collector(api), "check_owner", True))
 
 
 def _collector(api: Any) -> Any:

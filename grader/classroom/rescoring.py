@@ -29,8 +29,7 @@ def rescore(
     """Bring graded work up to the points, due dates, extensions and late policy that hold now.
 
     Points given by hand are kept; if the automatic score below them changes, the work is flagged for a person. With
-    `feedback`, the pages of students whose grade changed are written again, and released with `release_feedback`; so
-    are those that an interrupted run, or one without `feedback`, left behind.
+    `feedback`, pages that changed are written again, and released with `release_feedback`.
 
     Raises:
         ClassroomError: no such assignment, or it was never released.
@@ -67,31 +66,18 @@ def _rescored(api: Any, assignment: str, feedback: bool, release_feedback: bool,
     rows = []
     for number, student in enumerate(students):
         tell(f"rescoring {student}", number, len(students))
-        stale = _stale(api, assignment, student)
-        was_stale = stale.exists()
-        stale.touch()
         with api.gradebook as gradebook:
             maxima = _maxima(gradebook, assignment)
             before = _score(gradebook, assignment, student)
-            changed, unread = _notebooks(api, gradebook, assignment, student, maxima)
+            unread = _notebooks(api, gradebook, assignment, student, maxima)
             _penalties(api, gradebook, assignment, student)
             after = _score(gradebook, assignment, student)
-        problem = ""
-        unchanged = not changed and before == after and not was_stale
-        if feedback and not unchanged:
-            problem = write_feedback(api, assignment, student, release=release_feedback) or ""
-        if feedback or unchanged:
-            stale.unlink()
+        problem = (feedback and write_feedback(api, assignment, student, release=release_feedback)) or ""
         if unread:
             old = f"{', '.join(unread)} judged by another version of the grader: autograde again with --force"
             problem = "; ".join(filter(None, [old, problem]))
         rows.append(Rescored(student, before[0], before[1], after[0], after[1], after[2], problem))
     return RescoreResult(assignment, tuple(rows))
-
-
-def _stale(api: Any, assignment: str, student: str) -> Path:
-    """A file that exists while a student's feedback may be older than the grade."""
-    return folder.path(api, "autograded", assignment, student).with_name(f".{assignment}.stale")
 
 
 def _score(gradebook: Any, assignment: str, student: str) -> tuple[float, float, float]:
@@ -112,13 +98,13 @@ def _maxima(gradebook: Any, assignment: str) -> dict[tuple[str, str], float]:
 
 def _notebooks(
     api: Any, gradebook: Any, assignment: str, student: str, maxima: dict[tuple[str, str], float]
-) -> tuple[bool, list[str]]:  # fmt: skip
+) -> list[str]:  # fmt: skip
     """Write scores and reports on the scale that holds now.
 
     Returns:
-        Whether one changed, and the exercises whose points are left on an old scale, for want of a verdict.
+        The exercises whose points are left on an old scale, because they have no verdict.
     """
-    changed, unread = False, []
+    unread = []
     for notebook, document in graded_notebooks(api, assignment, student):
         before = json.dumps(document)
         for cell in check_cells(document):
@@ -141,9 +127,8 @@ def _notebooks(
                 grade.needs_manual_grade = bool(grade.needs_manual_grade or grade.manual_score is not None)
         if json.dumps(document) != before:
             write_in_one_step(notebook, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-            changed = True
     gradebook.db.commit()
-    return changed, unread
+    return unread
 
 
 def _penalties(api: Any, gradebook: Any, assignment: str, student: str) -> None:

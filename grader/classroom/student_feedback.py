@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -14,15 +15,18 @@ from grader.classroom.copying import SECRET, TIMESTAMP, remove_all_but
 from grader.classroom.course_folder import notebooks, path, unreadable, why
 from grader.classroom.feedback_page import chapter_summary
 from grader.feedback.report import page_without_grades
+from grader.version import __version__
 from grader.words import on_one_line
 
+_SHOWN = ".shown"  # in a folder of pages: a hash of what they show, and whether they are in the exchange
 _IS_SECRET = re.compile(rb"[A-Za-z0-9_-]{16,300}")  # nbgrader's own has 128 hexadecimal digits
 
 
 def write_feedback(api: Any, assignment: str, student: str, *, release: bool) -> str | None:
     """Write a student's feedback and, with `release`, put it into the exchange.
 
-    A missing or unreadable notebook gets a page that says so. Files that the student added are removed.
+    Pages that would not change are left alone. A missing or unreadable notebook gets a page that says so. Files that
+    the student added are removed.
 
     Returns:
         A message if that failed, otherwise an empty string; None if the grader failed, so that there is no feedback.
@@ -33,11 +37,13 @@ def write_feedback(api: Any, assignment: str, student: str, *, release: bool) ->
     not_graded = {name for name, graded in own.items() if not graded}
     api.config.FeedbackPage.chapter = str(chapter_summary(api, assignment, student, not_graded))
     pages = _pages_without_grades(api, assignment, student, not_graded)
-    if autograded.is_dir():
-        if failure := why(api.generate_feedback(assignment, student)):
-            return f"the feedback cannot be written: {failure}"
-    elif not pages:
+    if not autograded.is_dir() and not pages:
         return None
+    shown, last = _shown(api, assignment, student, pages), _read(made / _SHOWN)
+    if last in ([shown, "released"], *([] if release else [[shown]])):
+        return ""
+    if autograded.is_dir() and (failure := why(api.generate_feedback(assignment, student))):
+        return f"the feedback cannot be written: {failure}"
     kept = {TIMESTAMP, SECRET, *(f"{name}.html" for name, graded in own.items() if graded)}
     try:
         made.mkdir(parents=True, exist_ok=True)
@@ -46,6 +52,8 @@ def write_feedback(api: Any, assignment: str, student: str, *, release: bool) ->
         remove_all_but(made, kept)
         for name, text in pages.items():
             (made / name).write_text(text, encoding="utf-8", errors="replace")
+        if not release:
+            (made / _SHOWN).write_text(shown, encoding="utf-8")
     except OSError as error:
         return on_one_line(f"the feedback is not released, because it cannot be written to {made}: {error}")
     if not release:
@@ -55,8 +63,35 @@ def write_feedback(api: Any, assignment: str, student: str, *, release: bool) ->
             f"the feedback is not released: this work has no {SECRET}, which names it in the exchange, because it was "
             f"not collected from there; send {made} to the student yourself"
         )
-    failure = why(api.release_feedback(assignment, student))
-    return failure and f"the feedback cannot be released: {failure}"
+    if failure := why(api.release_feedback(assignment, student)):
+        return f"the feedback cannot be released: {failure}"
+    (made / _SHOWN).write_text(f"{shown} released", encoding="utf-8")
+    return ""
+
+
+def _shown(api: Any, assignment: str, student: str, pages: dict[str, str]) -> str:
+    """A hash of everything that a student's pages show, and of where they are released."""
+    from nbgrader.api import MissingEntry
+
+    known: list[Any] = [__version__, api.exchange_root, api.config.FeedbackPage.chapter, sorted(pages.items())]
+    with api.gradebook as gradebook:
+        try:
+            for notebook in gradebook.find_submission(assignment, student).notebooks:
+                known += [(notebook.name, grade.name, grade.score, grade.max_score) for grade in notebook.grades]
+                known += [(notebook.name, comment.name, comment.comment) for comment in notebook.comments]
+        except MissingEntry:
+            pass
+    digest = hashlib.sha256(repr(known).encode("utf-8", "backslashreplace"))
+    for step in ("submitted", "autograded"):
+        here = path(api, step, assignment, student)
+        for file in (here / TIMESTAMP, here / SECRET, *(sorted(here.glob("*.ipynb")) if step == "autograded" else ())):
+            if file.is_file() and not file.is_symlink():
+                digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _read(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").split() if file.is_file() else []
 
 
 def _pages_without_grades(api: Any, assignment: str, student: str, names: Collection[str]) -> dict[str, str]:

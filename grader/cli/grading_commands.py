@@ -94,7 +94,7 @@ def explain(
     """
     from grader.bottleneck.explanation import explain as explained
     from grader.exercises import find
-    from grader.feedback.explanation_report import explanation_as_text
+    from grader.feedback.report import explanation_as_text
     from grader.judge.service import Judge, devices_of, evidence_of
 
     submission = _submissions(file, exercise)[1][0]

@@ -395,6 +395,7 @@ def run(
     Example: grader leaderboard run softmax matmul --course ~/gpu-course
     """
     from grader.classroom.class_actions import uncollected
+    from grader.classroom.term.due_dates import counted
     from grader.exercises import find, found
     from grader.leaderboard import board_actions
 
@@ -404,6 +405,7 @@ def run(
     found.use(course)
     chapters = dict.fromkeys(find(exercise).chapter for exercise in names)  # a wrong name ends it before any is run
     for exercise in names:
+        deadline = counted(course, find(exercise).chapter)
         with Progress(lines=True) as progress:
             outcome = board_actions.run(
                 exercise,
@@ -413,10 +415,13 @@ def run(
                 sandbox=not no_sandbox,
                 practice_clock=practice_clock,
                 progress=progress,
+                deadline=deadline,
             )
         outcomes.append(outcome)
         if not as_json:
             answer(False, None, outcome.as_text())
+        if unseen := [student for student, folder in deadline.late.items() if folder is None]:
+            complain(f"Left out, because all their work is late: {', '.join(unseen)}.")
     if as_json:
         answers = [outcome.to_dict() for outcome in outcomes]
         answer(True, answers if all_timed or len(names) > 1 else answers[0], "")

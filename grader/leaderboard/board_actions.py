@@ -11,7 +11,7 @@ from grader.errors import GraderError
 from grader.exercises import EXERCISES, find, found
 
 if TYPE_CHECKING:
-    from grader.leaderboard.board_run import RunOutcome
+    from grader.leaderboard.board_run import Deadline, RunOutcome
     from grader.leaderboard.site import PublishReport
     from grader.leaderboard.standings_view import View
     from grader.verdict import Progress
@@ -27,18 +27,19 @@ def run(
     sandbox: bool = True,
     practice_clock: bool = False,
     progress: Progress | None = None,
+    deadline: Deadline | None = None,
 ) -> RunOutcome:
     """Measure a course's submissions of an exercise into `store`, by default `leaderboard.sqlite` in the course folder.
 
     Without `sandbox` a submission can do on this machine whatever its user can. With `practice_clock` its times count,
-    which a submission can falsify.
+    which a submission can falsify. The board counts the `deadline`, if there is one.
 
     Raises:
         GraderError: no such exercise or submission, or the store or the machine cannot be used.
     """
     from grader.judge.sandbox import must_be_caged
     from grader.judge.service import Judge
-    from grader.leaderboard.board_run import handed_in
+    from grader.leaderboard.board_run import Deadline, handed_in
     from grader.leaderboard.board_run import run as run_submissions
     from grader.leaderboard.store import Store
 
@@ -49,7 +50,8 @@ def run(
         must_be_caged()
     handed_in(course, exercise)  # before creating a store in the wrong place
     with Store(store or course / STORE_NAME) as opened, Judge(device, sandbox=sandbox) as judge:
-        return run_submissions(exercise_id, course, opened, judge, progress, practice_clock)
+        counted = deadline or Deadline()
+        return run_submissions(exercise_id, course, opened, judge, progress, practice_clock, counted)
 
 
 def with_submissions(course: Path | str) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import stat
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,23 @@ def handed_in(course: Path, exercise: Exercise) -> list[Handed]:
             f"{exercise.chapter}, which `grader classroom autograde` fills, nor <student>.py."
         )
     return found
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The deadline for the work of a run: ISO 8601 in UTC, or empty.
+
+    `late` are the students whose newest work is late, each with the folder of the last work on time, or None.
+    """
+
+    due: str = ""
+    late: Mapping[str, Path | None] = field(default_factory=dict)
+
+    def on_time(self, handed: list[Handed]) -> list[Handed]:
+        """The work that counts."""
+        folders = {each.student: self.late.get(each.student, each.path.parent) for each in handed}
+        found = [(each, folders[each.student]) for each in handed]
+        return [replace(each, path=folder / each.path.name) for each, folder in found if folder is not None]
 
 
 def must_be_a_file(path: Path) -> None:
@@ -123,9 +141,11 @@ class _OtherMachine(Exception):
 
 def run(
     exercise_id: str, course: Path | str, store: Store, judge: Judge, progress: Progress | None = None,
-    practice_clock: bool = False,
+    practice_clock: bool = False, deadline: Deadline = Deadline(),
 ) -> RunOutcome:  # fmt: skip
     """Measure every submission of `exercise_id` in `course`, and write each verdict to `store` at once.
+
+    If a student's newest work missed the `deadline`, the last work on time is measured, if there is any.
 
     An interrupted run continues where it stopped, without students who have withdrawn. If the exercise, the grader or
     the machine has changed since, a new run begins, because the times would not be comparable. A submission on which
@@ -141,7 +161,7 @@ def run(
     if not exercise.timed_cases:
         timed = ", ".join(each.id for each in EXERCISES.values() if each.timed_cases)
         raise GraderError(f"{exercise_id!r} is not timed, so it cannot be ranked. Timed exercises: {timed}.")
-    handed = handed_in(Path(course), exercise)
+    handed = deadline.on_time(handed_in(Path(course), exercise))
     reference = Path(course) / "source" / exercise.chapter / f"{exercise.notebook}.ipynb"
     digest = fingerprint(exercise)
     with store.lock():
@@ -151,12 +171,14 @@ def run(
             current = None
         if current is not None:
             try:
+                store.set_due(current.id, deadline.due)
                 return _Session(store, judge, exercise, current, progress, practice_clock, resumed=True).measure_all(
                     handed, reference
                 )
             except _OtherMachine:
                 store.close_run(current.id, "abandoned")
         current = store.start_run(exercise_id, digest)
+        store.set_due(current.id, deadline.due)
         return _Session(store, judge, exercise, current, progress, practice_clock, resumed=False).measure_all(
             handed, reference
         )

@@ -128,6 +128,7 @@ def _text_table(board: Board, names: Mapping[str, str]) -> str:
         table[0].append("student")
     widths = [max(len(line[column]) for line in table) for column in range(len(head))]
     lines = [f"{board.title} · {board.gpu or 'no GPU'} · {day(board.measured_at)}"]
+    lines += [f"Counts work submitted by {moment(board.due)}, or within an extension."] if board.due else []
     if board.rows:
         for line in table:
             cells = (
@@ -151,6 +152,11 @@ def day(iso: str) -> str:
     return f"{when.day} {when:%B %Y}"
 
 
+def moment(iso: str) -> str:
+    """A time such as 3 May 2026, 18:00 UTC, from an ISO 8601 time in UTC."""
+    return f"{day(iso)}, {datetime.fromisoformat(iso):%H:%M} UTC"
+
+
 @functools.cache
 def _templates() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -168,7 +174,7 @@ def _templates() -> jinja2.Environment:
         ties_within=f"{100 * TIES_WITHIN:g}",
         floor=f"{FLOOR:g}",
     )
-    environment.filters["day"] = day
+    environment.filters |= {"day": day, "moment": moment}
     return environment
 
 

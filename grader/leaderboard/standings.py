@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from grader.verdict import Verdict
 
 MADE_BY = "grader leaderboard"  # marks published files
-_VERSION = 4
+_VERSION = 5
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class Board:
     rows: tuple[Row, ...]
     unranked: tuple[Unranked, ...]
     ghosts: tuple[Ghost, ...] = ()
+    due: str = ""  # the deadline for its work, if there is one
     history: tuple[Past, ...] = ()  # oldest first, of the same version of the exercise
 
     @property
@@ -171,6 +172,7 @@ def _board(store: Store, run: Run, exercise: Exercise, runs: list[Run]) -> Board
         grader=run.grader,
         run_id=run.id,
         measured_at=run.finished_at,
+        due=run.due,
         baseline=exercise.baselines[0].label if exercise.baselines else "",
         ceiling=exercise.ceiling,
         cases=tuple(case.name for case in exercise.timed_cases),

@@ -99,6 +99,15 @@ class HiddenRow(Base):
     student: Mapped[str] = mapped_column(String(500), primary_key=True)
 
 
+class DeadlineRow(Base):
+    """The deadline for the work of a run: ISO 8601, UTC."""
+
+    __tablename__ = "deadlines"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
+    due: Mapped[str] = mapped_column(String(40))
+
+
 def open_database(path: Path, *, create: bool) -> sa.Engine:
     """An engine on the store at `path`, which is created if it is missing and `create` is true.
 
@@ -118,7 +127,8 @@ def open_database(path: Path, *, create: bool) -> sa.Engine:
         if is_new:
             _make_tables(engine)
         else:
-            Base.metadata.create_all(engine, tables=[Base.metadata.tables["hidden"]])  # newer than some stores
+            newer = [Base.metadata.tables[name] for name in ("hidden", "deadlines")]  # than some stores
+            Base.metadata.create_all(engine, tables=newer)
     return engine
 
 
@@ -194,7 +204,7 @@ def _damaged(path: Path, why: object) -> GraderError:
 
 @dataclass(frozen=True)
 class Run:
-    """A session; `environment` is that of its first verdict, or None."""
+    """A session; `environment` is that of its first verdict, or None. `due`: the deadline for its work, or empty."""
 
     id: int
     exercise: str
@@ -202,6 +212,7 @@ class Run:
     finished_at: str
     environment: Environment | None
     grader: str
+    due: str = ""
 
 
 @dataclass(frozen=True)
@@ -265,14 +276,19 @@ class Store:
         query = sa.select(RunRow).where(RunRow.exercise == exercise_id, RunRow.state == "open")
         with self._session() as session:
             row = session.scalars(query.order_by(RunRow.id.desc())).first()
-            return _run(row) if row else None
+            return _run(row, session) if row else None
 
     def start_run(self, exercise_id: str, exercise_fingerprint: str) -> Run:
         with self._session() as session:
             row = RunRow(exercise=exercise_id, fingerprint=exercise_fingerprint, state="open", started_at=_now())
             session.add(row)
             session.flush()
-            return _run(row)
+            return _run(row, session)
+
+    def set_due(self, run_id: int, due: str) -> None:
+        """Say which deadline a run counts; empty for none."""
+        with self._session() as session:
+            session.merge(DeadlineRow(run_id=run_id, due=due))
 
     def close_run(self, run_id: int, state: Literal["finished", "abandoned"]) -> None:
         """End a run. Finished runs are published; abandoned ones are kept and never shown."""
@@ -284,7 +300,7 @@ class Store:
         """Every finished run, newest first."""
         query = sa.select(RunRow).where(RunRow.state == "finished").order_by(RunRow.id.desc())
         with self._session() as session:
-            return [_run(row) for row in session.scalars(query)]
+            return [_run(row, session) for row in session.scalars(query)]
 
     def verdict(self, run_id: int, submission_sha256: str) -> Verdict | None:
         """The verdict of this run on a submission."""
@@ -415,12 +431,14 @@ def _lock_file(path: Path) -> int:
     return file
 
 
-def _run(row: RunRow) -> Run:
+def _run(row: RunRow, session: Session) -> Run:
     environment = None
     if row.environment:
         data = json.loads(row.environment)
         environment = Environment(**{**data, "notes": tuple(data["notes"])})
-    return Run(row.id, row.exercise, row.fingerprint, row.finished_at, environment, row.grader)
+    deadline = session.get(DeadlineRow, row.id)
+    due = deadline.due if deadline else ""
+    return Run(row.id, row.exercise, row.fingerprint, row.finished_at, environment, row.grader, due)
 
 
 def _verdict(document: str | None) -> Verdict | None:

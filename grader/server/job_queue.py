@@ -21,6 +21,7 @@ MOST_TRIES = 3  # of a job whose judging ends the process, or stops the judge
 _MOST_WAITING = 10_000  # jobs of all students
 _PLACES_S = 0.25  # how long the order of the queue is remembered
 _HOUR_S = 3600.0
+_RETRY_S = 60.0  # before the second try of work from the exchange; before the third, twice that
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -40,7 +41,6 @@ CREATE INDEX IF NOT EXISTS jobs_by_turn ON jobs (state, turn, number);
 CREATE INDEX IF NOT EXISTS jobs_by_student ON jobs (student, turn);
 CREATE TABLE IF NOT EXISTS attempts (student TEXT NOT NULL, at REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS attempts_by_student ON attempts (student, at);
-CREATE TABLE IF NOT EXISTS revoked (student TEXT PRIMARY KEY, before REAL NOT NULL);
 """
 _IN_ORDER = "SELECT number, key FROM jobs WHERE state = 'waiting' ORDER BY turn, number"
 # Students take turns: a job belongs to the round that is being judged, or to the one after its student's last.
@@ -93,6 +93,7 @@ class Job:
     answer: Answer | None = None
     source: str = ""  # only for the judge
     tries: int = 0
+    accepted_at: float = 0.0  # seconds since 1970
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the student, ready for `json.dumps`."""
@@ -154,14 +155,22 @@ class JobQueue:
     def enter_work(self, student: str, chapter: str, stamp: str) -> bool:
         """Add a chapter that a student submitted at the time `stamp` through the exchange, unless it is there.
 
+        If it was judged, and its outcome may differ the next time, it waits again, after a pause and a few times only.
+
         Returns:
-            Whether it was added.
+            Whether it waits now and did not before.
         """
-        key = _key("work", student, chapter, stamp, "")
+        key, now = _key("work", student, chapter, stamp, ""), self._clock()
         with self._transaction() as db:
-            if db.execute("SELECT 1 FROM jobs WHERE key = ?", (key,)).fetchone() is not None:
+            row = db.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                _insert(db, key, "work", student, chapter, "", now)
+                return True
+            is_due = now >= row["accepted_at"] + _RETRY_S * row["tries"]
+            if row["state"] != "done" or row["final"] or row["tries"] >= MOST_TRIES or not is_due:
                 return False
-            _insert(db, key, "work", student, chapter, "", self._clock())
+            again = "UPDATE jobs SET state = 'waiting', turn = ?, accepted_at = ? WHERE key = ?"
+            db.execute(again, (_next_turn(db, student), now, key))
         return True
 
     def claim(self) -> Job | None:
@@ -170,12 +179,11 @@ class JobQueue:
         A job that ended that process several times is done, without a verdict.
         """
         with self._transaction() as db:
-            for number, _ in db.execute(_IN_ORDER).fetchall():
-                row = db.execute("SELECT * FROM jobs WHERE number = ?", (number,)).fetchone()
-                if row["tries"] < MOST_TRIES:
-                    db.execute("UPDATE jobs SET state = 'judging', tries = tries + 1 WHERE number = ?", (number,))
-                    return _for_judge(row)
-                _end(db, row["key"], Answer(problem="The judge stopped on this submission: ask your instructor."), True)
+            for number, key in db.execute(_IN_ORDER).fetchall():
+                begun = "UPDATE jobs SET state = 'judging', tries = tries + 1 WHERE number = ? AND tries < ?"
+                if db.execute(begun, (number, MOST_TRIES)).rowcount:
+                    return _for_judge(db.execute("SELECT * FROM jobs WHERE number = ?", (number,)).fetchone())
+                _end(db, key, Answer(problem="The judge stopped on this submission: ask your instructor."), True)
         return None
 
     def upcoming(self, most: int) -> list[Job]:
@@ -221,17 +229,6 @@ class JobQueue:
         with self._lock:
             return int(self._connection.execute("SELECT count(*) FROM jobs WHERE state = 'waiting'").fetchone()[0])
 
-    def revoke(self, student: str) -> None:
-        """Refuse the tokens that were made for a student until now."""
-        with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO revoked VALUES (?, ?)", (student, self._clock()))
-
-    def revoked_before(self, student: str) -> float:
-        """The time, in seconds since 1970, until which a student's tokens are refused."""
-        with self._lock:
-            row = self._connection.execute("SELECT before FROM revoked WHERE student = ?", (student,)).fetchone()
-        return float(row[0]) if row is not None else 0.0
-
     def _refuse_too_many(self, db: sqlite3.Connection, student: str, now: float, limits: Limits) -> None:
         db.execute("DELETE FROM attempts WHERE at <= ?", (now - _HOUR_S,))
         sent, first = db.execute("SELECT count(*), min(at) FROM attempts WHERE student = ?", (student,)).fetchone()
@@ -276,15 +273,8 @@ class JobQueue:
 
 
 def _for_judge(row: sqlite3.Row) -> Job:
-    return Job(
-        row["key"],
-        row["kind"],
-        row["student"],
-        row["exercise"],
-        "judging",
-        source=row["source"],
-        tries=row["tries"] + 1,
-    )
+    names = ("key", "kind", "student", "exercise", "state", "source", "tries", "accepted_at")
+    return Job(**{name: row[name] for name in names})
 
 
 def _key(*parts: str) -> str:
@@ -293,11 +283,14 @@ def _key(*parts: str) -> str:
 
 
 def _insert(db: sqlite3.Connection, key: str, kind: str, student: str, exercise: str, source: str, now: float) -> None:
-    (turn,) = db.execute(_TURN, (student,)).fetchone()
     db.execute(
         "INSERT INTO jobs (key, kind, student, exercise, source, turn, accepted_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (key, kind, student, exercise, source, turn, now),
+        (key, kind, student, exercise, source, _next_turn(db, student), now),
     )
+
+
+def _next_turn(db: sqlite3.Connection, student: str) -> int:
+    return int(db.execute(_TURN, (student,)).fetchone()[0])
 
 
 def _is_newest(db: sqlite3.Connection, row: sqlite3.Row) -> bool:

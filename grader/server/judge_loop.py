@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,18 @@ from grader.classroom import course_folder as folder
 from grader.classroom.grading.verdict_store import is_transient
 from grader.classroom.preprocessor import JudgeCells
 from grader.classroom.run_log import alone
+from grader.classroom.term import due_dates
 from grader.errors import GraderError, JudgeStopped, MachineLacks, UnusableSubmission
 from grader.exercises import EXERCISES
 from grader.feedback.report import as_text
 from grader.server.job_queue import MOST_TRIES, Answer, Job, JobQueue
 from grader.server.live_board import LiveBoard
+from grader.verdict import Verdict
 from grader.words import harmless, in_points, on_one_line, points
 
 _IDLE_S, _BUSY_S = 0.2, 1.0
+_FOR_POINTS = "This was for practice and for the leaderboard. For points, submit the notebook from the Assignment List."
+_LATE = "The due date has passed: this was for practice, and changes neither points nor the leaderboard."
 _AHEAD = 4  # texts that the judge loads while it judges one
 
 
@@ -114,12 +118,16 @@ class JudgeLoop:
             verdict = judges.verdict(task(job.source, job.exercise))
         if not math.isfinite(verdict.points):
             raise JudgeStopped("The judge gave no points; this is a bug in the grader.")
-        self._on_board(functools.partial(self._board.enter, job.student, verdict))
-        report = as_text(verdict, job.source)
+        when = datetime.fromtimestamp(job.accepted_at, UTC).replace(tzinfo=None)
+        counts = self._enter(job.student, verdict, EXERCISES[job.exercise].chapter, when)
+        report = f"{as_text(verdict, job.source)}\n\n{_FOR_POINTS if counts else _LATE}"
         return Answer(verdict.status, verdict.points, verdict.max_points, report), not is_transient(verdict)
 
     def _work(self, job: Job) -> tuple[Answer, bool]:
-        """Collect and grade what a student handed in, and release the feedback, as `grader classroom autograde`."""
+        """Collect and grade what a student handed in, and release the feedback, as `grader classroom autograde`.
+
+        If a busy machine may be the reason for the outcome, the work is marked, so that `watch` enters it again.
+        """
         done = class_actions.autograde(
             self._settings.course,
             job.exercise,
@@ -130,10 +138,24 @@ class JudgeLoop:
         )
         (result,) = done.students
         autograded = folder.path(self._api, "autograded", job.exercise, job.student)
-        for verdict in class_actions.graded_verdicts(autograded)[0]:
-            self._on_board(functools.partial(self._board.enter, job.student, verdict))
+        verdicts, _ = class_actions.graded_verdicts(autograded)
+        when = folder.timestamp(self._api.coursedir, job.exercise, job.student)
+        for verdict in verdicts:
+            self._enter(job.student, verdict, job.exercise, when or datetime.min)
         report = result.reason or "Graded: fetch the feedback."
-        return Answer(result.outcome, result.score, result.max_score, report), True
+        final = not (result.reason or any(map(is_transient, verdicts)))
+        if not final and job.tries < MOST_TRIES:
+            folder.begun(self._api, job.exercise, job.student).touch()
+            self._tell(f"{job.student} {job.exercise}: will be graded again, because a busy machine may be the reason")
+        return Answer(result.outcome, result.score, result.max_score, report), final
+
+    def _enter(self, student: str, verdict: Verdict, chapter: str, when: datetime) -> bool:
+        """Enter a verdict on work that was submitted at `when`; return whether it was on time, so that it counts."""
+        due, latest = due_dates.deadline(self._api, chapter, student)
+        if latest is not None and when > latest:
+            return False
+        self._on_board(functools.partial(self._board.enter, student, verdict, due))
+        return True
 
     def _on_board(self, change: Callable[[], None]) -> None:
         """Change the leaderboard; if that fails, learners still get their verdicts."""

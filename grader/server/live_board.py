@@ -36,14 +36,18 @@ class LiveBoard:
         self._names: object = None
         self.publish(now=True)
 
-    def enter(self, student: str, verdict: Verdict) -> None:
-        """Give a student's entry this verdict, if the exercise is timed and there is something to rank."""
+    def enter(self, student: str, verdict: Verdict, due: str = "") -> None:
+        """Give a student's entry this verdict, if the exercise is timed and there is something to rank.
+
+        `due` is the deadline for the board's work.
+        """
         exercise = EXERCISES.get(verdict.exercise)
         if exercise is None or not exercise.timed_cases or verdict.status == "unusable":
             return
         digest = fingerprint(find(verdict.exercise))
         run = self._run_for(verdict, digest) or self.store.start_run(verdict.exercise, digest)
         self.store.add_entry(run.id, text_of(student), _ORIGIN, verdict, newest=True)
+        self.store.set_due(run.id, due)
         self.store.close_run(run.id, "finished")  # with today's date
         self._changed = True
 

@@ -1,4 +1,8 @@
-"""Signed tokens: each names a student and when it ends, and only the course's server can make one."""
+"""Signed tokens: each names a student and when it expires, and only the course's server can make one.
+
+The file `token.key` has the key and, after it, a line per student whose earlier tokens are revoked. Without the file
+all tokens are void, so no revoked one comes back to life.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from grader.classroom.student_names import is_name
@@ -22,45 +25,67 @@ _KEY_BYTES = 32
 _DAY_S = 86_400.0
 
 
-@dataclass(frozen=True)
-class Bearer:
-    """The student whom a token names, and when it was made, in seconds since 1970."""
-
-    student: str
-    made_at: float
-
-
 class Tokens:
-    """Makes and checks the tokens of one course. `clock` returns seconds since 1970."""
+    """Makes and checks the tokens of one course, whose key is in `file`. `clock` returns seconds since 1970."""
 
-    def __init__(self, key: bytes, clock: Callable[[], float] = time.time) -> None:
-        self._key, self._clock = key, clock
+    def __init__(self, file: Path, clock: Callable[[], float] = time.time) -> None:
+        self._file, self._clock = file, clock
 
     def make(self, student: str, days: float) -> str:
         """A token that ends after `days`.
 
         Raises:
-            ClassroomError: the name cannot be a student's.
+            ClassroomError: the name cannot be a student's, or the file cannot be used.
         """
         if not is_name(student):
             raise ClassroomError(f"{student!r} cannot be a student's id.")
         now = self._clock()
         claims = {"student": student, "made": now, "ends": now + days * _DAY_S}
         body = _encoded(json.dumps(claims, separators=(",", ":")).encode())
-        return f"{body}.{self._signature(body)}"
+        return f"{body}.{_signature(self._read()[0], body)}"
 
-    def bearer(self, token: str) -> Bearer | None:
-        """The student of a token; None if it was not made here, was changed, or has ended."""
+    def bearer(self, token: str) -> str | None:
+        """The student of a token; None if it was not made here, was changed, was revoked, or has expired.
+
+        Raises:
+            ClassroomError: the file cannot be used.
+        """
         body, _, signature = token.partition(".")
         if len(token) > _MOST_CHARACTERS or not token.isascii():
             return None
-        if not hmac.compare_digest(signature, self._signature(body)):
+        key, revoked = self._read()
+        if not hmac.compare_digest(signature, _signature(key, body)):
             return None
         claims = json.loads(_decoded(body))  # ours, because the signature is
-        return Bearer(claims["student"], claims["made"]) if self._clock() < claims["ends"] else None
+        student, made = claims["student"], claims["made"]
+        return student if self._clock() < claims["ends"] and made > revoked.get(student, 0.0) else None
 
-    def _signature(self, body: str) -> str:
-        return _encoded(hmac.digest(self._key, body.encode(), hashlib.sha256))
+    def check(self) -> None:
+        """Raise a ClassroomError if the file cannot be used."""
+        self._read()
+
+    def revoke(self, student: str) -> None:
+        """Void the tokens that were made for a student until now."""
+        line = json.dumps([student, self._clock()]) + "\n"
+        with self._file.open("ab") as opened:
+            opened.write(line.encode())
+            opened.flush()
+            os.fsync(opened.fileno())
+
+    def _read(self) -> tuple[bytes, dict[str, float]]:
+        """The key, and by student the time until which tokens are revoked. Another process may have added one."""
+        try:
+            data = self._file.read_bytes()
+            key, revoked = data[:_KEY_BYTES], dict(map(json.loads, data[_KEY_BYTES:].splitlines()))
+            if len(key) == _KEY_BYTES:
+                return key, revoked
+            raise ValueError
+        except OSError as error:
+            raise ClassroomError(f"The key of the tokens, {self._file}, cannot be used: {error.strerror}.") from None
+        except (ValueError, TypeError):
+            raise ClassroomError(
+                f"{self._file} is damaged. Without it all tokens are void: delete it, and make new ones."
+            ) from None
 
 
 def course_tokens(folder: Path) -> Tokens:
@@ -72,17 +97,16 @@ def course_tokens(folder: Path) -> Tokens:
     file = Path(folder) / "token.key"
     try:
         with contextlib.suppress(FileExistsError):
-            _write_key(file)
-        key = file.read_bytes()
+            write_key(file)
     except OSError as error:
         raise ClassroomError(f"The key of the tokens, {file}, cannot be used: {error.strerror}.") from None
-    if len(key) != _KEY_BYTES:
-        raise ClassroomError(f"{file} is damaged. Without it all tokens are void: delete it, and make new ones.")
-    return Tokens(key)
+    made = Tokens(file)
+    made.check()
+    return made
 
 
-def _write_key(file: Path) -> None:
-    """Write a new key in one step. Raises FileExistsError if there is one."""
+def write_key(file: Path) -> None:
+    """Write a new key in one step, without revocations. Raises FileExistsError if there is one."""
     if file.exists():
         raise FileExistsError
     scratch = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
@@ -95,6 +119,10 @@ def _write_key(file: Path) -> None:
         os.link(scratch, file)  # fails if another process was faster
     finally:
         scratch.unlink()
+
+
+def _signature(key: bytes, body: str) -> str:
+    return _encoded(hmac.digest(key, body.encode(), hashlib.sha256))
 
 
 def _encoded(data: bytes) -> str:

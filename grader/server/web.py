@@ -14,10 +14,13 @@ sentence.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http
+import ipaddress
 import math
 import sqlite3
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,9 @@ _CONNECTION_S = 30.0  # after which a connection without a request is closed
 _REQUEST_S = 120.0  # after which it is closed in any case
 _CLOSE_S = 10.0  # for a client to read the rest of an answer
 _MOST_CONNECTIONS = 1_000
+_MOST_OF_ONE = 100  # connections from one address
+_MOST_REQUESTS = 20  # of one student at once
+_REFUSAL_S = 2.0  # for a client above these limits to read the refusal
 _MOST_HEADER_BYTES = 16_384
 _WORDS = {404: "There is no such page.", 405: "This address does not take requests of this kind."}
 
@@ -51,42 +57,47 @@ class Submissions:
 
     def __init__(self, queue: JobQueue, tokens: Tokens, limits: Limits, versions: Mapping[str, str]) -> None:
         self._queue, self._tokens, self._limits, self._versions = queue, tokens, limits, versions
+        self._open: Counter[str] = Counter()  # requests that are not answered yet, by student
 
     async def submit(self, request: Request) -> Response:
-        student = await self._student(request)
-        source = await _body(request)
-        job, is_new = await run_in_threadpool(self._accept, student, request.path_params["exercise"], source)
-        return JSONResponse(job.to_dict(), 202 if is_new else 200)
+        with self._student(request) as student:
+            source = await _body(request)
+            job, is_new = await run_in_threadpool(self._accept, student, request.path_params["exercise"], source)
+            return JSONResponse(job.to_dict(), 202 if is_new else 200)
 
     async def one(self, request: Request) -> Response:
-        student = await self._student(request)
-        job = await run_in_threadpool(self._queue.job, request.path_params["key"], student)
-        if job is None:
-            raise HTTPException(404, "You have no submission with this id.")
-        return JSONResponse(job.to_dict())
+        with self._student(request) as student:
+            job = await run_in_threadpool(self._queue.job, request.path_params["key"], student)
+            if job is None:
+                raise HTTPException(404, "You have no submission with this id.")
+            return JSONResponse(job.to_dict())
 
     async def newest(self, request: Request) -> Response:
-        jobs = await run_in_threadpool(self._queue.recent, await self._student(request))
-        return JSONResponse([job.to_dict() for job in jobs])
+        with self._student(request) as student:
+            jobs = await run_in_threadpool(self._queue.recent, student)
+            return JSONResponse([job.to_dict() for job in jobs])
 
     def _accept(self, student: str, exercise_id: str, source: str) -> Any:
         submission = from_source(source, exercise_id, "your submission")
         version = self._versions.get(exercise_id, "")
         return self._queue.submit(student, exercise_id, submission.source, version, self._limits)
 
-    async def _student(self, request: Request) -> str:
-        """The student whose token came with a request, and only the token says who that is."""
+    @contextlib.contextmanager
+    def _student(self, request: Request) -> Iterator[str]:
+        """The student whose token came with a request; only the token says who that is."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
-        bearer = self._tokens.bearer(token.strip()) if kind.lower() == "bearer" else None
-        if bearer is not None:
-            revoked = await run_in_threadpool(self._queue.revoked_before, bearer.student)
-            if bearer.made_at > revoked:
-                return bearer.student
-        raise HTTPException(
-            401,
-            "This needs a valid token: ask your instructor for a new one.",
-            {"WWW-Authenticate": "Bearer"},
-        )
+        student = self._tokens.bearer(token.strip()) if kind.lower() == "bearer" else None
+        if student is None:
+            sentence = "This needs a valid token: ask your instructor for a new one."
+            raise HTTPException(401, sentence, {"WWW-Authenticate": "Bearer"})
+        if self._open[student] >= _MOST_REQUESTS:
+            sentence = f"You have {_MOST_REQUESTS} requests open, which is the limit: wait for their answers."
+            raise HTTPException(429, sentence, {"Retry-After": "10", "Connection": "close"})
+        self._open[student] += 1
+        try:
+            yield student
+        finally:
+            self._open[student] -= 1
 
 
 async def _body(request: Request) -> str:
@@ -159,16 +170,48 @@ async def _failed(_request: Request, _error: Exception) -> Response:
     return JSONResponse({"error": "The server failed on this request: tell your instructor."}, 500)
 
 
+_open: Counter[str] = Counter()  # connections, by client
+_REFUSED = JSONResponse(
+    {"error": f"Your address has {_MOST_OF_ONE} connections open, which is the limit: close some."},
+    429,
+    {"Retry-After": "10", "Connection": "close"},
+)
+
+
+def _client(host: str) -> str:
+    """The client with this address: a network of IPv6; empty for this machine, where a web server may be in front."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_loopback:
+        return ""
+    return str(ipaddress.ip_network((address, 64), strict=False) if address.version == 6 else address)
+
+
 class TimeLimitedProtocol(H11Protocol):
-    """HTTP/1.1 that closes a connection after a time, so that a slow client cannot hold it open."""
+    """HTTP/1.1 that closes a connection after a time, so that a slow client cannot hold it open.
+
+    A client with too many connections gets a refusal on the next ones; with twice as many, not even that.
+    """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._latest = self.loop.time() + _REQUEST_S
-        self._end = self.loop.call_later(_CONNECTION_S, self._close_if_idle)
+        peer = transport.get_extra_info("peername")  # None if the client is gone already
+        self._from = _client(peer[0]) if peer else ""
+        _open[self._from] += 1
+        others = _open[self._from] - 1 if self._from else 0
+        patience_s = _CONNECTION_S
+        if others >= _MOST_OF_ONE:
+            self.app, patience_s = _REFUSED, _REFUSAL_S
+        if others >= 2 * _MOST_OF_ONE:
+            transport.abort()
+        self._end = self.loop.call_later(patience_s, self._close_if_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end.cancel()
+        _open[self._from] -= 1
+        if not _open[self._from]:
+            del _open[self._from]
         super().connection_lost(exc)
 
     def _close_if_idle(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from grader.classroom import class_actions
+from grader.classroom.answers import AutogradeResult, StudentResult
 from grader.classroom.copying import remove_all_but
 from grader.classroom.run_log import run_log
 from grader.errors import ClassroomError
@@ -469,15 +470,27 @@ def test_an_unreadable_notebook_loses_the_points_of_the_last_one(classroom: Clas
     assert "zz" not in ann.reason, "it is none of the assignment's"
 
 
+def test_work_is_late_to_the_second() -> None:
+    """After 41 seconds, a policy of no points for late work takes them all: "0.0 h late" would not say why."""
+    late = StudentResult("ann", "graded", 0.0, 10.0, seconds_late=40.6)
+    text = AutogradeResult("03_triton", 1, (late,), "none").to_text()
+    assert "0 of 10    0:00:41 late" in text
+
+
 def test_a_submission_without_a_notebook_has_failed(classroom: Classroom, judge: ObedientJudge) -> None:
-    """The scores of the earlier submission do not count."""
+    """The scores of the earlier submission do not count. The instructor reads what was handed in instead."""
     classroom.hand_in("ann", solve(3))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     for notebook in classroom.hand_in("ann", solve(3)).parent.glob("*.ipynb"):
         notebook.unlink()
+    exchange = classroom.folder.with_name("course-exchange") / "gpu-course" / "inbound"
+    entry = exchange / f"ann+{ASSIGNMENT}+2026-01-01 00:00:02.000000 UTC+x"
+    entry.mkdir(parents=True)
+    (entry / "another_chapter.ipynb").touch()
     (ann,) = class_actions.autograde(classroom.folder, ASSIGNMENT).students
     assert ann.outcome == "failed"
     assert ann.reason.startswith("There is no notebook in ")
+    assert "Not part of the assignment: another_chapter.ipynb." in ann.to_look_at[0]
 
 
 def test_a_time_that_cannot_be_read_stops_nobody(classroom: Classroom, judge: ObedientJudge) -> None:
@@ -538,7 +551,7 @@ def test_feedback_holds_nothing_that_a_student_put_there(classroom: Classroom, j
     result = class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
     assert (result.ok, result.feedback) == (True, "released")
     assert {path.name for path in made.iterdir()} == {
-        *("01_add_vectors.html", "03_fuse_a_softmax.html", "timestamp.txt", "submission_secret.txt")
+        *("01_add_vectors.html", "03_fuse_a_softmax.html", "timestamp.txt", "submission_secret.txt", ".shown")
     }
     pages = list((classroom.folder.with_name("course-exchange") / "gpu-course" / "feedback").iterdir())
     assert len(pages) == 2

@@ -14,7 +14,9 @@ from nbgrader.exchange.abc import ExchangeCollect
 
 from grader.classroom import class_actions, course_folder, inbox
 from grader.classroom.copying import copy_submission
+from grader.classroom.term.due_dates import counted, extend
 from grader.errors import ClassroomError, UnusableSubmission
+from grader.leaderboard.board_run import Deadline
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, solve
 from tests.pace import PACE
 
@@ -110,6 +112,7 @@ def test_a_notebook_that_is_no_plain_file_is_refused(
     assert [(s.student, s.score) for s in result.students] == [("bob", 4), ("eve", 2)]
     (warning,) = result.warnings
     assert warning.startswith(f"the submission of eve at {folder} cannot be collected: ")
+    assert ("ask the student to clear the outputs" in warning) == (what == "too large")
     submitted = classroom.folder / "submitted" / "eve"
     assert [path.name for path in submitted.iterdir()] == [ASSIGNMENT], "something is left of the copy"
 
@@ -363,6 +366,27 @@ def test_a_time_before_the_folders_own_is_not_believed(
     assert class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False).warnings == (), "it was said once"
     assert late(classroom, accept=["ann"])["ann"] == 0
     assert late(classroom)["ann"] == 0, "what was accepted stays so"
+
+
+def test_a_board_counts_the_last_work_on_time(
+    classroom: Classroom, inbound: Path, judge: ObedientJudge, users: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Late work replaces it in the gradebook only; work that was backdated after collecting does not count."""
+    assert counted(classroom.folder, ASSIGNMENT) == Deadline()
+    due(classroom, 30)
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox, "changed_ns", lambda folder: 0)
+        patch.setattr("grader.classroom.nbgrader_apps.changed_ns", lambda folder: 0)
+        submit_as(classroom, inbound, "ann", 1, 70)
+        on_time = submit_as(classroom, inbound, "ann", 3, 60)
+        for student in ("ann", "bob", "cid"):
+            submit_as(classroom, inbound, student, 4, 20)
+        submit_as(classroom, inbound, "dan", 4, 40)
+        late(classroom)
+        extend(classroom.folder, ASSIGNMENT, "cid", 1)
+        assert counted(classroom.folder, ASSIGNMENT).late == {"ann": on_time, "bob": None}
+    submit_as(classroom, inbound, "bob", 5, 60)
+    assert counted(classroom.folder, ASSIGNMENT).late["bob"] is None
 
 
 def test_the_newest_by_the_folders_own_time_counts(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -107,6 +109,49 @@ def test_a_page_begins_with_the_chapter(classroom: Classroom, judge: ObedientJud
     targets = [str(link["href"]) for link in made.select('header li a[href^="#"]')]
     assert targets
     assert all(made.find(id=target[1:]) for target in targets)
+
+
+@pytest.mark.browser
+def test_a_page_fits_a_phone(classroom: Classroom, judge: ObedientJudge, browser_page: Callable[..., Any]) -> None:
+    """The names of notebooks are long words; the table's last column says what to do."""
+    classroom.hand_in("ann", solve(3))
+    class_actions.autograde(classroom.folder, ASSIGNMENT)
+    made = browser_page(viewport={"width": 320, "height": 640})
+    made.goto((classroom.folder / "feedback" / "ann" / ASSIGNMENT / f"{OWN[1]}.html").as_uri())
+    assert made.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_only_pages_that_changed_are_written(classroom: Classroom, judge: ObedientJudge) -> None:
+    """In a class of 300, a run for one new submission must not write everybody's; what a person gave is a change."""
+
+    def grade(*, release_feedback: bool = True, force: bool = False) -> set[str]:
+        """The students whose pages are other files now, in the course folder or in the exchange."""
+        before = {file: file.stat().st_ino for file in pages()}
+        class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=release_feedback, force=force)
+        return {owner(file) for file in pages() if file.stat().st_ino != before.get(file)}
+
+    def pages() -> list[Path]:
+        exchange = classroom.folder.with_name("course-exchange") / "gpu-course" / "feedback"
+        return [*classroom.folder.glob("feedback/*/*/*.html"), *exchange.glob("*.html")]
+
+    def owner(file: Path) -> str:
+        is_released = file.parent.name == "feedback"
+        return "released" if is_released else file.parts[-3]
+
+    for student in ("ann", "bob"):
+        classroom.hand_in(student, solve(3))
+    assert grade(release_feedback=False) == {"ann", "bob"}
+    assert grade() == {"ann", "bob", "released"}
+    assert grade() == set()
+    assert grade(force=True) == set()
+    classroom.hand_in("bob", solve(4))
+    assert grade() == {"bob", "released"}
+    with classroom.gradebook() as gradebook:
+        gradebook.find_grade("check-softmax", OWN[1], ASSIGNMENT, "ann").manual_score = 5.0
+        gradebook.find_comment("softmax", OWN[1], ASSIGNMENT, "ann").manual_comment = "Well done."
+        gradebook.db.commit()
+    assert grade() == {"ann", "released"}
+    assert "Well done." in page(classroom, "ann", OWN[1])
 
 
 def test_a_page_is_for_the_learner_whose_work_it_is(classroom: Classroom, judge: ObedientJudge, tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ import pytest
 from grader.errors import GraderError, JudgeStopped, MachineLacks, UnknownExercise, UnusableExercise
 from grader.exercises import EXERCISES, find
 from grader.leaderboard import board_run as run_module
-from grader.leaderboard.board_run import handed_in, run
+from grader.leaderboard.board_run import Deadline, handed_in, run
 from grader.leaderboard.ghost_rows import REFERENCE
+from grader.leaderboard.site import as_text, publish
+from grader.leaderboard.standings import boards
 from grader.leaderboard.store import Store
 from grader.verdict import Failure, Finding
 from tests.pace import PACE
@@ -42,6 +44,24 @@ def test_every_submission_of_a_course_is_measured(store, course, judge, text_of,
     assert judge.graded == [text_of("ann"), text_of("ben")]
     assert (outcome.measured, outcome.unusable) == (2, 0)
     assert _entries(store)["ben"].verdict == verdict(text_of("ben"))
+
+
+def test_a_board_counts_its_deadline(store, course, judge, text_of, tmp_path):
+    """The last work on time is measured instead of late work; without any, the student is not on the board."""
+    folder = course({name: text_of(f"{name}, late") for name in ("ann", "ben")} | {"cid": text_of("cid")})
+    on_time = course({"ann": text_of("ann")}) / "submitted" / "ann" / find("softmax").chapter
+    kept = shutil.copytree(on_time, tmp_path / "exchange")
+    course({"ann": text_of("ann, late")})
+    deadline = Deadline("2026-12-01T18:00+00:00", {"ann": kept, "ben": None})
+    run("softmax", folder, store, judge, deadline=deadline)
+    assert judge.graded == [text_of("ann"), text_of("cid")]
+    assert set(_entries(store)) == {"ann", "cid"}
+    (board,) = boards(store, "softmax")
+    assert board.due == deadline.due
+    assert "by 1 December 2026, 18:00 UTC, or within an extension" in as_text([board], "")
+    publish(store, tmp_path / "site")
+    page = (tmp_path / "site" / "softmax.html").read_text(encoding="utf-8")
+    assert "1 December 2026, 18:00 UTC</time>, or within an extension." in page
 
 
 def test_times_of_the_practice_clock_are_not_ranked_unless_accepted(store, course, judge, text_of, verdict):

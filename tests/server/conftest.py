@@ -16,7 +16,7 @@ import uvicorn
 
 from grader.server import web
 from grader.server.job_queue import JobQueue, Limits
-from grader.server.tokens import Tokens
+from grader.server.tokens import Tokens, write_key
 from tests.classroom.conftest import classroom, home, judge, new_course, quick_gradebooks
 
 __all__ = ["classroom", "home", "judge", "new_course", "quick_gradebooks"]
@@ -92,7 +92,8 @@ def running(tmp_path: Path, queue: JobQueue, clock: Clock) -> Iterator[Running]:
     site = tmp_path / "site"
     site.mkdir()
     (site / "index.html").write_text("<p>the board</p>", encoding="utf-8")
-    tokens = Tokens(b"k" * 32, clock)
+    write_key(tmp_path / "token.key")
+    tokens = Tokens(tmp_path / "token.key", clock)
     app = web.application(queue, tokens, site, Limits(per_hour=3, waiting=2), {"softmax": "1"})
     with in_background(web.server(app, "127.0.0.1", 0)) as port:
         yield Running(port, queue, tokens, clock, site)

@@ -103,7 +103,9 @@ def test_students_take_turns(queue: JobQueue) -> None:
     for student, source in [("ann", "a1"), ("ann", "a2"), ("ann", "a3"), ("bob", "b1")]:
         submit(queue, student, source)
     assert [job.place for job in queue.recent("ann")] == [4, 3, 1]
-    assert [job.source for job in queue.upcoming(3)] == ["a1", "b1", "a2"]
+    assert [(job.source, job.state, job.tries) for job in queue.upcoming(3)] == [
+        ("a1", "waiting", 0), ("b1", "waiting", 0), ("a2", "waiting", 0),
+    ]  # fmt: skip
     order = [job.source for _ in range(4) if (job := queue.claim()) is not None]
     assert order == ["a1", "b1", "a2", "a3"]
     assert [job.place for job in queue.recent("ann")] == [0, 0, 0]
@@ -130,6 +132,26 @@ def test_work_from_the_exchange_is_entered_once(queue: JobQueue) -> None:
     assert queue.enter_work("ann", "03_triton", "10:00") is False
     assert queue.enter_work("ann", "03_triton", "11:00") is True
     assert [job.kind for job in queue.recent("ann")] == ["work", "work"]
+
+
+def test_work_that_a_busy_machine_failed_is_tried_again(queue: JobQueue, clock: Clock) -> None:
+    """After a pause that grows, three times in all, and behind the others."""
+    tries = []
+    for minutes in (0, 1, 2, 100):
+        clock.now += 60 * minutes - 1
+        assert minutes == 0 or queue.enter_work("ann", "03_triton", "10:00") is False
+        clock.now += 1
+        queue.enter_work("ann", "03_triton", "10:00")
+        if (job := queue.claim()) is not None:
+            tries.append(job.tries)
+            queue.finish(job.key, Answer("graded"), final=False)
+    assert tries == [1, 2, 3]
+    queue.enter_work("bob", "03_triton", "10:00")
+    done = queue.claim()
+    assert done is not None
+    queue.finish(done.key, Answer("graded"))
+    clock.now += 10_000
+    assert queue.enter_work("bob", "03_triton", "10:00") is False
 
 
 def test_a_job_is_its_students_alone_and_its_text_is_forgotten(queue: JobQueue, tmp_path: Path) -> None:

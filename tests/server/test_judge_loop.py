@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from grader.classroom import settings
+from grader.classroom.term.due_dates import extend, set_due_date
 from grader.errors import GraderError, JudgeStopped
 from grader.server.job_queue import Job, JobQueue, Limits
 from grader.server.judge_loop import JudgeLoop, Settings
 from grader.server.live_board import LiveBoard
 from grader.verdict import Failure
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, solve
+from tests.server.conftest import Clock
 
 MANY = Limits(per_hour=100, waiting=100)
 pytestmark = pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an argument, and leaves a file open
@@ -131,6 +134,43 @@ def test_a_newer_verdict_on_the_same_text_replaces_the_first(loop: Any, judge: O
     assert reasons == ["held for review", "0 of 0 cases right", "not written yet"]
 
 
+def test_late_work_changes_no_board(
+    classroom: Classroom, queue: JobQueue, clock: Clock, judge: ObedientJudge, tmp_path: Path
+) -> None:
+    """Neither a text nor work from the exchange, except within an extension; the learner and the board say so."""
+    loop: Any = _loop(classroom.folder, queue, tmp_path)
+    set_due_date(classroom.folder, ASSIGNMENT, "2026-03-01 12:00+00:00")
+
+    def reasons(student: str, when: str, *, work: bool = False) -> tuple[str, int]:
+        """The report, and how many are on the board, after a submission that is not written."""
+        judge.failure = Failure("not_written", "")
+        clock.now = datetime.fromisoformat(f"{when}+00:00").timestamp()
+        if work:
+            classroom.hand_in(student, solve(0), when=f"{when}:00.000000 UTC")
+            queue.enter_work(student, ASSIGNMENT, when)
+        else:
+            send(queue, student, text(0, when))
+        loop.judge_next()
+        loop.board.publish(now=True)
+        (job, *_) = queue.recent(student)
+        assert job.answer is not None
+        return job.answer.report, len(_softmax(tmp_path)["unranked"])
+
+    assert reasons("ann", "2026-03-01 11:00")[1] == 1
+    assert _softmax(tmp_path)["due"] == "2026-03-01T12:00+00:00"
+    report, shown = reasons("bob", "2026-03-01 13:00")
+    assert report.endswith("this was for practice, and changes neither points nor the leaderboard.")
+    assert shown == 1
+    assert reasons("bob", "2026-03-01 13:00", work=True)[1] == 1
+    extend(classroom.folder, ASSIGNMENT, "bob", 2)
+    assert reasons("bob", "2026-03-01 13:30", work=True)[1] == 2
+
+
+def _softmax(tmp_path: Path) -> Any:
+    boards = json.loads((tmp_path / "site" / "standings.json").read_text(encoding="utf-8"))["boards"]
+    return next(board for board in boards if board["exercise"] == "softmax")
+
+
 def test_a_student_who_is_hidden_leaves_the_pages(loop: Any, queue: JobQueue, tmp_path: Path) -> None:
     """At once, not after the next submission."""
     for student in ("ann", "bob"):
@@ -208,7 +248,7 @@ def test_a_report_can_be_sent(loop: Any, queue: JobQueue, monkeypatch: pytest.Mo
     monkeypatch.setattr("grader.server.judge_loop.as_text", lambda *_: "well \ud800 done")
     key = send(queue, "ann", text(10))
     loop.judge_next()
-    assert done(queue, key, "ann").answer.report == "well ? done"
+    assert done(queue, key, "ann").answer.report.startswith("well ? done\n\nThis was for practice")
 
 
 def test_a_bug_of_the_grader_ends_one_job_only(
@@ -257,6 +297,40 @@ def test_work_in_the_exchange_is_graded_and_its_feedback_released(
     assert look() == 1
     loop.judge_next()
     assert classroom.grade("ann")[0] == 7
+
+
+@pytest.mark.parametrize("reason", ["the judge stops", "a busy machine"])
+def test_work_that_failed_for_a_passing_reason_is_graded_again(
+    classroom: Classroom, queue: JobQueue, clock: Clock, judge: ObedientJudge, tmp_path: Path, reason: str
+) -> None:
+    """After a pause, without a new submission, and at most three times."""
+    loop = _loop(classroom.folder, queue, tmp_path)
+    classroom.hand_in("ann", solve(4))
+
+    def look() -> bool:
+        loop._watched_at -= 60
+        loop.watch()
+        return bool(loop.judge_next())
+
+    if reason == "a busy machine":
+        judge.failure = Failure("timeout", "It took too long.")
+    else:
+        judge.errors = [JudgeStopped("It ended.")] * 2
+    assert look() is True
+    judge.failure = None
+    assert look() is False
+    clock.now += 60
+    assert look() is True
+    assert classroom.grade("ann") == (4, False)
+    clock.now += 10_000
+    assert look() is False
+    judge.failure = Failure("timeout", "It took too long.")
+    classroom.hand_in("ann", solve(5))
+    tries = 0
+    for _ in range(5):
+        tries += look()
+        clock.now += 10_000
+    assert tries == 3
 
 
 def test_an_exchange_that_cannot_be_read_stops_nothing(

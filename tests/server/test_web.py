@@ -6,7 +6,7 @@ import contextlib
 import socket
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -16,7 +16,7 @@ import pytest
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.server import web
 from grader.server.job_queue import Answer, JobQueue
-from grader.server.tokens import Tokens
+from grader.server.tokens import Tokens, write_key
 from tests.server.conftest import SOURCE, Running
 
 Send = Callable[..., tuple[int, Any, Any]]
@@ -60,7 +60,9 @@ def test_without_a_valid_token_there_is_nothing(running: Running, send: Send, pa
     path = path.replace("ID", send("ann")[2]["id"])
     ended = running.tokens.make("ann", 1)
     running.clock.now += 86_400
-    for token in ("", "nonsense", "a.b", Tokens(b"other" * 8, running.clock).make("ann", 1), ended):
+    write_key(other_key := running.site.with_name("other.key"))
+    other = Tokens(other_key, running.clock)
+    for token in ("", "nonsense", "a.b", other.make("ann", 1), ended):
         status, headers, answer = running.ask("GET", path, token=token)
         assert (status, headers["www-authenticate"]) == (401, "Bearer")
         assert answer == {"error": "This needs a valid token: ask your instructor for a new one."}
@@ -79,7 +81,7 @@ def test_a_revoked_token_is_void_and_a_new_one_is_not(running: Running) -> None:
     """As after a token was lost."""
     lost = running.tokens.make("ann", 1)
     running.clock.now += 10
-    running.queue.revoke("ann")
+    running.tokens.revoke("ann")
     running.clock.now += 10
     assert running.ask("GET", "/submissions", token=lost)[0] == 401
     assert running.ask("GET", "/submissions", student="ann")[0] == 200
@@ -178,6 +180,67 @@ def test_a_connection_without_a_request_is_closed(
     """Also after a first, complete request: nobody can hold connections open."""
     monkeypatch.setattr(web, "_CONNECTION_S", 2.0 if data.endswith(b"\nGET") else 0.1)
     assert raw(running.port, data).startswith(b"HTTP/1.1 200" if data.endswith(b"\nGET") else b"")
+
+
+@contextlib.contextmanager
+def idle(port: int, number: int) -> Iterator[list[socket.socket]]:
+    """Connections without a request, the first of them accepted."""
+    with contextlib.ExitStack() as opened:
+        yield [opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)) for _ in range(number)]
+
+
+def test_one_client_cannot_hold_all_connections(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads why; with twice as many connections it is cut off, and a client elsewhere is served."""
+    clients = iter([*["10.0.0.1"] * 8, "10.0.0.2"])
+    monkeypatch.setattr(web, "_client", lambda _: next(clients))
+    monkeypatch.setattr(web, "_MOST_OF_ONE", 3)
+    monkeypatch.setattr(web, "_REFUSAL_S", 600.0)
+    with idle(running.port, 3):
+        status, headers, answer = running.ask("GET", "/")
+        assert (status, headers["retry-after"]) == (429, "10")
+        assert answer["error"].startswith("Your address has 100 connections open, which is the limit")
+        with idle(running.port, 3), socket.create_connection(("127.0.0.1", running.port), timeout=60) as cut:
+            with contextlib.suppress(ConnectionResetError):
+                assert cut.recv(1) == b""
+            assert running.ask("GET", "/")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "client"),
+    [
+        ("127.0.0.1", ""),
+        ("::1", ""),
+        ("::ffff:127.0.0.1", ""),
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_the_client_behind_an_address(host: str, client: str) -> None:
+    """A machine has a whole network of IPv6; this one may forward everybody's requests."""
+    assert web._client(host) == client
+
+
+def test_one_student_has_few_requests_open(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind another web server, all addresses are one. Another student is served; an answer makes room again."""
+    monkeypatch.setattr(web, "_MOST_REQUESTS", 1)
+    head = (
+        "POST /submissions/softmax HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n"
+        f"Authorization: Bearer {running.tokens.make('ann', 1)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", running.port), timeout=60) as slow:
+        slow.sendall(head.encode())
+        assert slow.recv(100).startswith(b"HTTP/1.1 100")  # it reads the body now
+        status, _, answer = running.ask("GET", "/submissions", student="ann")
+        assert (status, answer["error"]) == (
+            429,
+            "You have 1 requests open, which is the limit: wait for their answers.",
+        )
+        assert running.ask("GET", "/submissions", student="bob")[0] == 200
+        slow.sendall(b"x = 12345")
+        assert slow.recv(100).startswith(b"HTTP/1.1 202")
+    assert running.ask("GET", "/submissions", student="ann")[0] == 200
 
 
 def test_an_answer_that_nobody_reads_is_given_up(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from grader.words import plural
 
 _HIDE = "-"
 _LENGTHS = range(2, 25)
+_BETWEEN_WORDS = re.compile(r"[\s_.@+-]+")
 _LIKE_A_PSEUDONYM = re.compile(r"[a-z]+-[a-z]+-\d\d")
 
 
@@ -92,30 +93,44 @@ def _rename(store: Store, given: Mapping[str, str]) -> None:
 
 def _check(file: Path, given: Mapping[str, str], others: list[str], people: Mapping[str, set[str]]) -> None:
     reserved = {REFERENCE_NAME, LIMIT_NAME, *(b.label for each in EXERCISES.values() for b in each.baselines)}
-    taken = {skeleton(name) for name in (*others, *reserved)}
+    taken = _keys(others) | _keys(reserved)
+    keys = {student: _keys(names) for student, names in people.items()}
     for student, name in given.items():
-        theirs = {skeleton(own) for other, names in people.items() if other != student for own in names}
+        theirs = set().union(*(found for other, found in keys.items() if other != student)) - keys.get(student, set())
+        mine = _keys([name])
         if not is_name(name) or len(name) not in _LENGTHS:
             why = "is not a name of 2 to 24 letters, digits and single spaces"
         elif _LIKE_A_PSEUDONYM.fullmatch(name):
             why = "looks like a pseudonym"
-        elif skeleton(name) in taken:
+        elif mine & taken:
             why = "is taken, or looks like one that is"
-        elif skeleton(name) in theirs:
+        elif mine & theirs:
             why = "is another student's name"
         else:
-            taken.add(skeleton(name))
+            taken |= mine
             continue
         raise ClassroomError(f"{file}: the name {name!r} of {student} {why}.")
 
 
+def _keys(names: Iterable[str]) -> set[str]:
+    """Equal for names that readers may confuse: by case, look-alike letters, accents, marks, spaces or word order."""
+    found = set()
+    for name in names:
+        for spelled in (name, name.casefold()):  # a capital I looks like l, but is a capital i
+            words = list(map(skeleton, _BETWEEN_WORDS.split(spelled)))
+            found |= {"".join(words), "".join(sorted(words))}
+    return found - {""}
+
+
 def _people(course: Path) -> dict[str, set[str]]:
-    """The ids and full names of the students in the gradebook."""
+    """The ids, addresses and names of the students in the gradebook."""
+    found = {}
     with folder.api(course).gradebook as gradebook:
-        return {
-            student.id: {student.id, *filter(None, [f"{student.first_name or ''} {student.last_name or ''}".strip()])}
-            for student in gradebook.students
-        }
+        for student in gradebook.students:
+            names = [student.first_name or "", student.last_name or ""]
+            email = student.email or ""
+            found[student.id] = {student.id, email, email.partition("@")[0], *names, " ".join(names)}
+    return found
 
 
 def _read(file: Path) -> dict[str, str]:

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from grader.classroom import course_folder as folder
+from grader.classroom import inbox
 from grader.classroom.answers import Result
+from grader.classroom.settings import CONFIG_FILE
 from grader.errors import ClassroomError
+from grader.leaderboard.board_run import Deadline
 
 _MOST_HOURS = 24 * 366
 _YEARS = range(2000, 3000)
@@ -74,6 +77,39 @@ def extend(course: Path, assignment: str, student: str, hours: float) -> DueDate
             gradebook.update_or_create_submission(assignment, student)
         gradebook.grant_extension(assignment, student, minutes=60 * hours)
     return DueDate(assignment, _text(due + timedelta(hours=hours)), student, _rescore(api, assignment))
+
+
+def deadline(api: Any, assignment: str, student: str) -> tuple[str, datetime | None]:
+    """The due date as text, empty if there is none, and as a naive UTC time with the student's extension."""
+    due, own = _due_dates(api, assignment)
+    return _text(due), own.get(student, due)
+
+
+def counted(course: Path, assignment: str) -> Deadline:
+    """The deadline for the boards of this assignment's exercises; none outside of a course folder."""
+    if not (course / CONFIG_FILE).is_file():
+        return Deadline()
+    api = folder.api(course)
+    due, own = _due_dates(api, assignment)
+    if due is None:
+        return Deadline()
+    until = {student: own.get(student, due) for student in api.get_submitted_students(assignment)}
+    late = {
+        student: latest
+        for student, latest in until.items()
+        if (folder.timestamp(api.coursedir, assignment, student) or datetime.min) > latest
+    }
+    return Deadline(_text(due), inbox.last_on_time(api, assignment, late))
+
+
+def _due_dates(api: Any, assignment: str) -> tuple[datetime | None, dict[str, datetime]]:
+    """The due date, and those of the students with an entry in the gradebook."""
+    if not folder.in_gradebook(api, assignment):
+        return None, {}
+    with api.gradebook as gradebook:
+        due: datetime | None = gradebook.find_assignment(assignment).duedate
+        entries = gradebook.assignment_submissions(assignment) if due is not None else ()
+        return due, {entry.student.id: entry.duedate for entry in entries}
 
 
 def _known(course: Path, assignment: str) -> Any:

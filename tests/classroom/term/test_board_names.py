@@ -16,13 +16,15 @@ from tests.classroom.conftest import Classroom
 
 @pytest.fixture
 def course(new_course: Callable[..., Classroom]) -> Path:
-    """A course with a board, of three students in the gradebook."""
+    """A course with a board, of four students in the gradebook."""
     from grader.classroom import course_folder
 
     folder = new_course().folder
     with course_folder.api(folder).gradebook as gradebook:
         for name in ("ann", "bob", "eve"):
-            gradebook.update_or_create_student(name, first_name=name.title(), last_name="Smith")
+            email = f"{name}.s@example.org"
+            gradebook.update_or_create_student(name, first_name=name.title(), last_name="Smith", email=email)
+        gradebook.update_or_create_student("lol")
     with Store(folder / "leaderboard.sqlite") as store:
         assign(store, ["ann", "bob"])
     return folder
@@ -51,7 +53,10 @@ def test_names_are_chosen_hidden_and_taken_back(course: Path) -> None:
     [
         ("x", "2 to 24"), ("<b>bold</b>", "2 to 24"), ("a\u202eb", "2 to 24"), ("x" * 25, "2 to 24"),
         ("amber-heron-07", "a pseudonym"), ("torch.softmax", "taken"), ("bob", "another student"),
-        ("Bob Smith", "another student"), ("b0b", "another student"), ("warp 9", "taken"),
+        ("Bob Smith", "another student"), ("b0b", "another student"), ("warp 9", "taken"), ("BOB", "another student"),
+        ("Smith Bob", "another student"), ("bob_smith", "another student"), ("B o b", "another student"),
+        ("\u0435\u0475\u0435", "another student"), ("Evé", "another student"), ("eve.s", "another student"),
+        ("WARP9", "taken"), ("w a r p 9", "taken"), ("Torch Softmax", "taken"), ("IoI", "another student"),
     ],
 )  # fmt: skip
 def test_a_name_that_misleads_is_refused(course: Path, name: str, why: str) -> None:
