@@ -12,37 +12,48 @@ from grader.words import plural
 __all__ = ["capped_registers", "double_precision", "no_pipelining", "no_tensor_cores", "slow_sines", "spills"]
 
 _OVER_FLOAT32 = 15.0  # float16 on tensor cores over float32 without, on an H100
-_DOUBLES = 8  # float64 instructions of a kernel: a sum of a thread takes fewer
+_DOUBLES = 16  # float64 instructions of a kernel: accurate sines and cosines in float32 take 12
+_MANY_DOUBLES = 128  # more than adding up in float64 takes
 _TRANSFORM = "fft"  # in its place few sines are needed, and the positions of samples need precision
 _CAPS, _FOR_ALL_THREADS = ("max_registers", "maxrregcount"), 32  # 65,536 registers for 2048 threads
-_FAST = ("fastmath", "registers", "unsigned", "fatbin", "launch_bounds")  # rungs of the ladder: float32, fast sines
+_FAST = ("fastmath", "registers", "unsigned", "fatbin", "launch_bounds")  # rungs of the ladder: fast sines
+_SINGLE = ("typed", *_FAST)  # float32
+_REGISTERS = 255  # of a thread, at most
 
 
 def spills(evidence: Evidence) -> Iterator[Cause]:
     """Registers that do not fit and go to memory."""
-    worst = max(_codes(evidence), key=lambda code: code.spilled or 0, default=None)
-    if worst is None or not worst.spilled:
+    codes = _codes(evidence)
+    worst = max(codes, key=lambda code: code.spilled or 0, default=None)
+    launch, values = max(
+        ((launch, (each.elements + each.idle) / max(1, each.count * launch.threads))
+         for run in evidence.runs for launch in run.launches for each in launch.accesses if each.kind == "store"),
+        key=lambda one: one[1], default=(None, 0.0),
+    )  # fmt: skip
+    if worst is not None and worst.spilled:
+        seen, line = f"{plural(worst.spilled, 'byte')} per thread do not fit", _line(evidence, worst)
+    elif launch is not None and values > _REGISTERS and all(code.spilled is None for code in codes):
+        seen, line = (
+            f"a thread has to hold {plural(round(values), 'value')}, but has at most {_REGISTERS} registers",
+            launch.line,
+        )
+    else:
         return
-    yield Cause(
-        "spills",
-        f"There are too few registers: {plural(worst.spilled, 'byte')} per thread go to memory and come back.",
-        "Give each thread fewer values to hold: use more warps per program, or a smaller block or tile",
-        "code",
-        _line(evidence, worst),
-    )
+    seen = f"Registers spill: {seen}. The rest goes to memory and comes back."
+    cure = "Give each thread fewer values to hold: use smaller tiles, or more threads per block (`num_warps` in Triton)"
+    yield Cause("spills", seen, cure, "code", line)
 
 
 def capped_registers(source: str, evidence: Evidence) -> Iterator[Cause]:
     """A cap so low that no more threads fit on an SM, which only sends values to memory."""
     ran = evidence.main_kernel
     if ran is not None and 0 < ran.registers < _FOR_ALL_THREADS and any(word in source for word in _CAPS):
-        yield Cause(
-            "spills",
+        seen = (
             f"The cap leaves {plural(ran.registers, 'register')} per thread. With {_FOR_ALL_THREADS}, as many threads "
-            "fit on an SM as it can hold, so the cap only sends values to memory.",
-            f"Raise the cap to {_FOR_ALL_THREADS} or more",
-            "code",
+            "fit on an SM as it can hold, so a lower cap only sends values to memory."
         )
+        cure = f"Raise the cap to {_FOR_ALL_THREADS} or more"
+        yield Cause("spills", seen, cure, "code")
 
 
 def no_tensor_cores(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
@@ -51,60 +62,43 @@ def no_tensor_cores(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     codes = _codes(evidence)
     if exercise.limited_by != "arithmetic" or not half or not codes or any(code.tensor_cores for code in codes):
         return
-    yield Cause(
-        "no tensor cores",
-        "The compiled kernel has no tensor-core instructions.",
+    seen = "The compiled kernel has no tensor-core instructions."
+    cure = (
         "Multiply tiles with `tl.dot` in the type they are stored in: sums of elementwise products do not use tensor "
-        'cores, nor do float32 products with `input_precision="ieee"`',
-        "code",
-        _line(evidence, codes[0]),
-        _OVER_FLOAT32,
+        'cores, nor do float32 products with `input_precision="ieee"`'
     )
+    yield Cause("no tensor cores", seen, cure, "code", _line(evidence, codes[0]), _OVER_FLOAT32)
 
 
 def no_pipelining(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     """A loop over products whose loads are not begun ahead."""
     codes = [code for code in _codes(evidence) if code.tensor_cores]
     if exercise.limited_by == "arithmetic" and codes and all(code.stages == 1 for code in codes):
-        yield Cause(
-            "no pipelining",
-            "With `num_stages=1`, the loads of each step of the loop wait for the products of the step before.",
-            "Use `num_stages=3` or more, so that the next tiles are loaded during the products",
-            "code",
-            _line(evidence, codes[0]),
-        )
+        seen = "With `num_stages=1`, the loads of each step of the loop wait for the products of the step before."
+        cure = "Use `num_stages=3` or more, so that the next tiles are loaded during the products"
+        yield Cause("no pipelining", seen, cure, "code", _line(evidence, codes[0]))
 
 
 def double_precision(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     """Arithmetic in double precision that no array asks for."""
-    if not exercise.id.endswith(_FAST) or _TRANSFORM in source:
+    single = exercise.id.endswith(_SINGLE)
+    if _TRANSFORM in source or (exercise.id.startswith("ls_") and not single):
         return
     worst = max((code for code in _codes(evidence) if not code.double), key=lambda code: code.float64, default=None)
-    if worst is not None and worst.float64 >= _DOUBLES:
-        yield Cause(
-            "double precision",
-            f"The kernel has {plural(worst.float64, 'double-precision instruction')}.",
-            "Keep constants and loop variables in float32: `0.5` becomes `float32(0.5)`, or `0.5f` in C++",
-            "code",
-            _line(evidence, worst),
-            2.0,
-        )
+    if worst is not None and worst.float64 >= (_DOUBLES if single else _MANY_DOUBLES):
+        seen = f"The kernel has {plural(worst.float64, 'double-precision instruction')}."
+        cure = "Compute in float32, constants included: write `0.5` as `float32(0.5)` in Numba, and as `0.5f` in C++"
+        yield Cause("double precision", seen, cure, "code", _line(evidence, worst), 2.0)
 
 
 def slow_sines(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     """Accurate sines in an exercise whose budget allows fast ones."""
     codes = [code for code in _codes(evidence) if not code.double]
-    if not exercise.id.startswith("ls_") or not exercise.id.endswith(_FAST) or not codes or _TRANSFORM in source:
-        return
-    if not any(code.fast_sines for code in codes):
-        yield Cause(
-            "slow sines",
-            "Each sine and cosine takes many instructions; the GPU's own approximation takes one.",
-            "Compile with fast math, or call `__sincosf`",
-            "code",
-            None,
-            4.0,
-        )
+    allowed = exercise.id.startswith("ls_") and exercise.id.endswith((*_FAST, "open")) and _TRANSFORM not in source
+    if allowed and codes and not any(code.fast_sines for code in codes):
+        seen = "Each sine and cosine takes many instructions; the GPU's own approximation takes one."
+        cure = "Compile with fast math (`fastmath=True` in Numba, `--use_fast_math` in CuPy), or call `__sincosf`"
+        yield Cause("slow sines", seen, cure, "code", None, 4.0)
 
 
 def _codes(evidence: Evidence) -> list[Code]:

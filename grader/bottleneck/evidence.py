@@ -142,6 +142,10 @@ class Run:
     operations: tuple[Operation, ...] = ()
     us: float | None = None
 
+    @property
+    def elements(self) -> int:
+        return sum(prod(array.shape) for array in self.case.arrays)
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -196,7 +200,7 @@ class Evidence:
     @property
     def largest(self) -> Run | None:
         """The run on the case with the most elements."""
-        return max(self.runs, key=lambda run: sum(prod(a.shape) for a in run.case.arrays), default=None)
+        return max(self.runs, key=lambda run: run.elements, default=None)
 
 
 def run_of(case: Case, claim: Any) -> Run:

@@ -123,7 +123,10 @@ def _seen(exercise: Exercise, gathered: Sequence[Evidence]) -> list[str]:
         if (good := good_us(exercise, evidence)) is not None:
             said.append(f"The course's own solution takes about {time(good)}, as recorded and scaled to this GPU.")
         said += [_of_kernel(kernel) for kernel in evidence.kernels[:_KERNELS]]
-        said += [f"Compiled: {_of_code(code)}." for code in {code.kernel: code for code in evidence.codes}.values()]
+        said += [
+            f"Compiled: {_of_code(code)}."
+            for code in {code.kernel: code for code in evidence.codes if code.kernel}.values()
+        ]
     return said
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from math import prod
+import re
+from collections.abc import Iterator
 
 from grader.bottleneck.evidence import WARP, Evidence, Launch, Run
 from grader.exercise import Exercise
@@ -24,6 +24,7 @@ _IDLE_GPU = 1.5  # times the time of the kernels, from which on a call waits for
 _LOW = 0.2  # of the threads that fit on an SM
 _SMALL_PROGRAM = 64  # elements
 _MUCH_LARGER = 4  # of two cases: a grid that does not grow with the problem is the same for both
+_ONE_BLOCK = re.compile(r"(?:<<<|[\[({])\s*1\s*,")
 _COUNTS_SMS = "multiprocessor"  # in a cell, without underscores
 
 
@@ -39,13 +40,12 @@ def many_launches(evidence: Evidence) -> Iterator[Cause]:
     line, count, what, case = max(launches + calls, key=lambda call: call[1], default=(None, 0, "", ""))
     if count < _LAUNCHES:
         return
-    yield Cause(
-        "many launches",
-        f"One call {what} {plural(count, 'time')} in the case “{case}”, at a few microseconds each.",
-        "Do all of it in one launch: make the loop's index a dimension of the grid",
-        "calls",
-        line,
+    once = (
+        "launch: make the loop's index a dimension of the grid" if "kernel" in what else "operation on a whole tensor"
     )
+    seen = f"One call {what} {plural(count, 'time')} in the case “{case}”, at a few microseconds each."
+    cure = f"Do all of it in one {once}"
+    yield Cause("many launches", seen, cure, "calls", line)
 
 
 def _main(run: Run) -> Launch | None:
@@ -63,15 +63,12 @@ def small_programs(evidence: Evidence) -> Iterator[Cause]:
     block = max((each.elements + each.idle) // max(1, each.count) for each in main.accesses)
     if not block or block > _SMALL_PROGRAM or 2 * block > main.threads:
         return
-    yield Cause(
-        "small programs",
+    seen = (
         f"There are {plural(main.programs, 'program')}, each with {plural(block, 'element')} for its "
-        f"{plural(main.threads, 'thread')}.",
-        "Let each program load a block of 1,024 elements or more with `tl.arange`",
-        "accesses",
-        main.line,
-        main.threads / block,
+        f"{plural(main.threads, 'thread')}."
     )
+    cure = "Let each program load a block of 1,024 elements or more with `tl.arange`"
+    yield Cause("small programs", seen, cure, "accesses", main.line, main.threads / block)
 
 
 def small_blocks(evidence: Evidence) -> Iterator[Cause]:
@@ -82,25 +79,19 @@ def small_blocks(evidence: Evidence) -> Iterator[Cause]:
         return
     warps = -(-main.threads // WARP)
     if main.threads % WARP:
-        yield Cause(
-            "partial warps",
-            f"A block has {plural(main.threads, 'thread')}, so {plural(warps * WARP - main.threads, 'lane')} of its "
-            "last warp never work.",
-            f"Make the number of threads per block a multiple of {WARP}, such as 128 or 256",
-            "calls",
-            main.line,
-            max(warps * WARP / main.threads, _unfilled(warps)),
+        seen = (
+            f"A block has {plural(main.threads, 'thread')}, but runs in warps of {WARP}: "
+            f"{plural(warps * WARP - main.threads, 'lane')} of the last one never work."
         )
+        cure = f"Make the number of threads per block a multiple of {WARP}, such as 128 or 256"
+        yield Cause("partial warps", seen, cure, "calls", main.line, max(warps * WARP / main.threads, _unfilled(warps)))
     elif _unfilled(warps) > 1:
-        yield Cause(
-            "small blocks",
+        seen = (
             f"A block has {plural(main.threads, 'thread')}. An SM holds at most {_BLOCKS_PER_SM} blocks, so only "
-            f"{_BLOCKS_PER_SM * main.threads:,} of its {_THREADS_PER_SM:,} threads are in flight.",
-            "Launch blocks of 128 or 256 threads",
-            "calls",
-            main.line,
-            _unfilled(warps),
+            f"{_BLOCKS_PER_SM * main.threads:,} of the {_THREADS_PER_SM:,} threads that fit on it are in flight."
         )
+        cure = "Launch blocks of 128 or 256 threads"
+        yield Cause("small blocks", seen, cure, "calls", main.line, _unfilled(warps))
 
 
 def _unfilled(warps: int) -> float:
@@ -114,42 +105,40 @@ def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterato
         return  # the simulated device has few
     runs = [(run, _main(run)) for run in evidence.runs]
     found = [(run, main) for run, main in runs if main is not None]
+    same = len({main.programs for _, main in found}) == 1
     codes = [code for code in evidence.codes if code.programs]
     ran = evidence.main_kernel
     if ran is not None and ran.programs:
         programs = ran.programs
     elif codes:
         programs = max(code.programs or 0 for code in codes)
-    elif found and _MUCH_LARGER * _size(found[0][0]) <= _size(found[-1][0]) and _same(main for _, main in found):
+    elif found and same and _MUCH_LARGER * found[0][0].elements <= found[-1][0].elements:
         programs = found[0][1].programs
+        row = (found[-1][1].line or 1) - 1
+        if programs == 1 and not _ONE_BLOCK.search("".join(source.split("\n")[row : row + 1])):
+            return  # one block can be enough for both
     elif found and not evidence.simulated:
         programs = found[-1][1].programs
     else:
         return
     if programs < multiprocessors and (found or ran):
-        yield Cause(
-            "few programs",
+        seen = (
             f"The launch has {plural(programs, 'block')} for the {multiprocessors} SMs of "
-            f"{'this GPU' if evidence.multiprocessors else 'an H100'}: the rest are idle.",
-            "Divide the work among more blocks, several per SM",
-            "calls",
-            found[-1][1].line if found else None,
-            multiprocessors / programs,
+            f"{'this GPU' if evidence.multiprocessors else 'an H100'}: the rest are idle."
         )
+        cure, at = "Divide the work among more blocks, several per SM", found[-1][1].line if found else None
+        yield Cause("few programs", seen, cure, "calls", at, multiprocessors / programs)
 
 
 def host_time(evidence: Evidence) -> Iterator[Cause]:
     """A call that takes much longer than its kernels, although it is queued ahead of the GPU."""
     run, busy = evidence.largest, evidence.kernels_us
     if run is not None and run.us and busy and run.us >= _IDLE_GPU * busy:
-        yield Cause(
-            "host time",
-            f"The kernels of a call take {time(busy)} of its {time(run.us)}. For the rest, the GPU waits for the host.",
-            "Move work on the host out of the call, such as making tensors and choosing constants",
-            "times",
-            None,
-            run.us / busy,
+        seen = (
+            f"The kernels of a call take {time(busy)} of its {time(run.us)}. For the rest, the GPU waits for the host."
         )
+        cure = "Move work on the host out of the call, such as making tensors and choosing constants"
+        yield Cause("host time", seen, cure, "times", None, run.us / busy)
 
 
 def low_occupancy(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
@@ -186,39 +175,52 @@ def _few_threads(share: float, limit: str, registers: int, shared: int, line: in
     if share >= _LOW or limit == "threads":
         return
     if limit == "registers":
-        takes, cure = f"thread takes {plural(registers, 'register')}", "Use fewer registers per thread"
+        takes, cure = f"thread takes {plural(registers, 'register')}", "Give each thread fewer values to hold"
     else:
-        takes, cure = f"block takes {plural(shared, 'byte')} of it", "Ask for no more shared memory than a block uses"
-    yield Cause(
-        "low occupancy",
-        f"Only {share:.0%} of the threads that an SM can hold fit on it, because of the {limit}: a {takes}.",
-        cure,
-        "code",
-        line,
-        1 / share / 2,  # half of them are enough for memory
-    )
+        takes, cure = f"block takes {plural(shared, 'byte')} of it", "Use smaller tiles, or ask for less of it"
+    seen = f"Only {share:.0%} of the threads that an SM can hold fit on it, because of the {limit}: a {takes}."
+    yield Cause("low occupancy", seen, cure, "code", line, 1 / share / 2)
 
 
-def _same(launches: Iterable[Launch]) -> bool:
-    return len({launch.programs for launch in launches}) == 1
-
-
-def _size(run: Run) -> int:
-    return sum(prod(array.shape) for array in run.case.arrays)
-
-
-_WAITS = {"item", "cpu", "tolist", "numpy", "synchronize"}
-_BUILDS = {"load_inline", "RawKernel", "RawModule", "compile"}
+_WAITS = {"item", "cpu", "tolist", "numpy", "asnumpy", "copy_to_host", "synchronize"}
+_VALUES = {"all", "any", "max", "mean", "min", "sum"}  # which an `if` or `float()` asks the GPU for
+_NUMBERS = {"bool", "float", "int"}
+_ON_THE_HOST = {"math", "np", "numpy"}
+_BUILDS = {"autotune", "compile", "jit", "load_inline", "RawKernel", "RawModule"}
 _CACHES = {"cache", "lru_cache"}
 _BUILD_EACH_TIME = ("ls_cupy_baseline",)  # the rung before the cached one
+_SYNCHRONIZES = re.compile(r"\b(cuda(?:Device|Stream)Synchronize)\(")
+_EVERY_OTHER = re.compile(r"%\s*\(?\s*2\s*\*\s*\w+\s*\)?\s*==\s*0")
+_ONE_THREAD = re.compile(r"\b(\w+)<<<\s*1\s*,\s*1\s*[,>]")
+_LOOP = re.compile(r"\b(?:for|while)\s*\(")
 
 
 def source_causes(exercise: Exercise, source: str) -> Iterator[Cause]:
-    """Causes in the text of the cell: a wait for the GPU in the call, or a kernel that each call builds again."""
+    """Causes in the text of the cell, such as a wait for the GPU or a kernel that each call builds again."""
+    if exercise.backend == "cuda":
+        yield from _in_cuda(re.sub("//.*", "", source))
     try:
         yield from list(_in_text(exercise, parsed(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # an untrusted text; a long chain is a deep tree
         return
+
+
+def _in_cuda(text: str) -> Iterator[Cause]:
+    def line(at: int) -> int:
+        return text.count("\n", 0, at) + 1
+
+    for found in _SYNCHRONIZES.finditer(text):
+        yield _wait(found[1], line(found.start()))
+    for found in _EVERY_OTHER.finditer(text):
+        seen = "Fewer and fewer threads of each warp take this branch, but the warp takes as long as if all did."
+        cure = "Keep neighbouring threads working: start with half of them, `threadIdx.x < step`, and halve `step`"
+        yield Cause("divergence", seen, cure, "source", line(found.start()))
+    for name in list(dict.fromkeys(_ONE_THREAD.findall(text)))[:_LAUNCHES]:
+        kernel = re.search(rf"\bvoid\s+{name}\(.*?(?=\b__global__|\bextern)", text, re.DOTALL)
+        if kernel is not None and (loop := _LOOP.search(text, kernel.start(), kernel.end())):
+            seen = f"`{name}` runs this loop in a single thread, and the rest of the GPU is idle."
+            cure = "Divide the loop among the threads of a block, or add up fewer values"
+            yield Cause("serial tail", seen, cure, "source", line(loop.start()))
 
 
 def _in_text(exercise: Exercise, tree: ast.Module) -> Iterator[Cause]:
@@ -227,42 +229,59 @@ def _in_text(exercise: Exercise, tree: ast.Module) -> Iterator[Cause]:
         if any(_name(each) in _CACHES for each in function.decorator_list):
             continue
         guarded = _guarded(function)
-        for node in ast.walk(function):
-            called = _name(node) if isinstance(node, ast.Call) else ""
-            makes = called in _BUILDS or (node is not function and isinstance(node, ast.FunctionDef) and _jits(node))
-            if makes and id(node) not in guarded and exercise.id not in _BUILD_EACH_TIME:
-                yield Cause(
-                    "built in each call",
-                    f"Each call of `{exercise.entry}` creates the kernel again, and compiles it or searches for it.",
-                    "Create it once, at the top of the cell or in a function with `@functools.cache`",
-                    "source",
-                    node.lineno,  # type: ignore[attr-defined]
-                )
-            elif called in _WAITS and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                text = " ".join(ast.unparse(node.func).split())[-40:]
-                yield Cause(
-                    "waits for the GPU",
-                    f"`{text}()` makes the host wait for the GPU in each call.",
-                    "Remove it: the GPU runs its work in order anyway",
-                    "source",
-                    node.lineno,
-                )
+        for node in (each for statement in function.body for each in ast.walk(statement)):
+            makers = [node] if isinstance(node, ast.Call) else getattr(node, "decorator_list", [])
+            if _BUILDS & set(map(_name, makers)) and id(node) not in guarded and exercise.id not in _BUILD_EACH_TIME:
+                seen = f"Each call of `{exercise.entry}` creates the kernel again, and compiles it or searches for it."
+                cure = "Create it once, at the top of the cell or in a function with `@functools.cache`"
+                yield Cause("built in each call", seen, cure, "source", makers[0].lineno)
+            for asked in _asked(node):
+                yield _wait(" ".join(ast.unparse(asked.func).split())[-40:], asked.lineno)
 
 
-def _jits(function: ast.FunctionDef) -> bool:
-    return any(_name(each) in ("jit", "autotune") for each in function.decorator_list)
+def _wait(called: str, line: int) -> Cause:
+    cure = "Leave the values on the GPU and compute with them there: `torch.where` can replace an `if`"
+    if called.lower().endswith("synchronize"):
+        cure = "Remove it: the GPU runs its work in order anyway"
+    return Cause("waits for the GPU", f"`{called}()` makes the host wait for the GPU.", cure, "source", line)
+
+
+def _asked(node: ast.AST) -> Iterator[ast.Call]:
+    """The calls in it that wait for a value: `x.item()`, and `x.any()` as a condition or in `float()`."""
+    inside: list[ast.expr] = []
+    if isinstance(node, ast.If | ast.IfExp | ast.While):
+        inside = [node.test]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and _name(node) in _NUMBERS:
+        inside = node.args
+    for each in (each for one in inside for each in ast.walk(one)):
+        if isinstance(each, ast.Call) and _method(each) in _VALUES:
+            yield each
+    if isinstance(node, ast.Call) and (_method(node) in _WAITS or (_method(node) == "get" and not node.args)):
+        yield node  # CuPy's `get`: that of a dict takes a key
+
+
+def _method(call: ast.Call) -> str:
+    """The name of a method, or of a function of a module that is not one for the host."""
+    of = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return _name(call) if of is not None and _name(of) not in _ON_THE_HOST else ""
 
 
 def _guarded(function: ast.FunctionDef) -> set[int]:
-    """The nodes in an `if`, by identity: what is made there is made once. Each is visited once, however deep it is."""
+    """The nodes that a condition may skip, by identity: an object that is made there is made once.
+
+    They are in an `if` or an `except`, or follow an `if` that returns a value. Each is visited once.
+    """
     found: set[int] = set()
     left: list[tuple[ast.AST, bool]] = [(function, False)]
     while left:
         node, inside = left.pop()
-        inside = inside or isinstance(node, ast.If)
+        inside = inside or isinstance(node, ast.If | ast.ExceptHandler)
         if inside:
             found.add(id(node))
-        left += [(each, inside) for each in ast.iter_child_nodes(node)]
+        for each in ast.iter_child_nodes(node):
+            left.append((each, inside))
+            last = each.body[-1] if isinstance(each, ast.If) else None
+            inside = inside or (isinstance(last, ast.Return) and last.value is not None)
     return found
 
 

@@ -11,7 +11,7 @@ from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.explanation import explain
 from grader.exercises import find
-from grader.feedback.explanation_report import explanation_as_html, explanation_as_text
+from grader.feedback.report import explanation_as_html, explanation_as_text
 from grader.verdict import Cause
 
 _LAUNCH: dict[str, Any] = {"kernel": "kern", "line": 9, "grid": [512, 1, 1], "threads": 256, "count": 1}
@@ -142,6 +142,10 @@ def test_plain_evidence_supports_no_cause(exercise: str) -> None:
     [
         ("torch.cuda.synchronize()", "waits for the GPU"),
         ("n = arrays[0].sum().item()", "waits for the GPU"),
+        ("n = 1 if (arrays[0] > 0).any() else 0", "waits for the GPU"),
+        ("n = float(arrays[1].max())", "waits for the GPU"),
+        ("n = arrays[0].get()", "waits for the GPU"),
+        ("tuned = triton.autotune(configs=[], key=[])(kernel)", "built in each call"),
         ("built = load_inline('a', cuda_sources=source)", "built in each call"),
     ],
 )
@@ -152,11 +156,32 @@ def test_the_text_of_the_cell_tells(line: str, kind: str) -> None:
 
 
 def test_what_is_made_once_is_no_cause() -> None:
-    """A cached function and an `if` make it once."""
+    """A cached function, an `if` and an `except` make it once, and so does what follows an `if` that returns it."""
     cached = "@cache\ndef library():\n    return load_inline('a', cuda_sources=source)\n"
     kept = "if made is None:\n        made = load_inline('a', cuda_sources=source)"
     assert causes(find("vector_add"), cached + _ENTRY.format("vector_add", "library()")) == ()
     assert causes(find("vector_add"), _ENTRY.format("vector_add", kept)) == ()
+    returned = "if 'a' in made:\n        return made['a']\n    made['a'] = load_inline('a', cuda_sources=source)"
+    caught = "try:\n        return made['a']\n    except KeyError:\n        made['a'] = load_inline('a')"
+    for body in (returned, caught, "return made.get('a') or np.max(arrays[0].shape)"):
+        assert causes(find("vector_add"), _ENTRY.format("vector_add", body)) == ()
+    early = "if not arrays:\n        return\n    load_inline('a', cuda_sources=source)"
+    assert [each.line for each in causes(find("vector_add"), _ENTRY.format("vector_add", early))] == [4]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("cudaDeviceSynchronize();", "waits for the GPU"),
+        ("if (threadIdx.x % (2 * step) == 0) s[threadIdx.x] += s[threadIdx.x + step];", "divergence"),
+        ("__global__ void one() { for (;;) {} } __global__ void two() {} one<<<1, 1>>>();", "serial tail"),
+    ],
+)
+def test_the_text_of_cuda_tells(text: str, kind: str) -> None:
+    """Not in a comment, nor in a kernel without a loop."""
+    assert [each.kind for each in causes(find("square_matrix"), f'source = """\n{text}\n"""')] == [kind]
+    assert causes(find("square_matrix"), f'source = """\n// {text}\n"""') == ()
+    assert causes(find("square_matrix"), 'source = """__global__ void one() {} one<<<1, 1>>>();"""') == ()
 
 
 def test_no_cure_brings_more_than_the_headroom() -> None:
