@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from grader.worker.simulator.cuda_tokens import closing, declarations, joined, next_token, tokenize
+
 _IN_STEP = (
     "`__syncwarp()` is missing: the threads of a warp do not run in step. Put one between a write to shared memory and "
     "another thread's read of it, and one before that element is overwritten. `volatile` does not wait."
@@ -50,15 +52,14 @@ _NO_VALUE = (
     "declared."
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_VOLATILE = re.compile(r"\bvolatile\b(?!\s*\()")  # no `asm volatile(`
+_VOLATILE = re.compile(r"\bvolatile\b[\w\s]*?[*&\s]\s*(\w+)\s*[\[=,);]")
 _IN_WARP = re.compile(r"\bif\s*\([^(){};]*<\s*(?:32|warpSize)\s*\)\s*\{(?P<body>(?:[^{}]|\{[^{}]*\})*)\}")
-_ADDS_NEIGHBOUR = re.compile(r"\]\s*(?:\+=|=[^=;][^;]*\+)\s*\w+\[[^\]]*\+")
+_ADDS_NEIGHBOUR = re.compile(r"(\w+)\s*\[[^\]]*\]\s*(?:\+=|=[^=;][^;]*\+)\s*\1\[[^\]]*\+")
 _WAITS = re.compile(r"__sync\w+|\w*[Bb]arrier\w*|\bbar\.|cooperative_groups|\bcg::|\.sync\b|memcpy_async|volatile")
 _TWO_BUFFERS = re.compile(r"\^|%|!\s*\w|&\s*1\b|1\s*-\s*\w")  # a loop that fills one while it reads the other
 _SHARED = re.compile(r"__shared__[^;]*;")
 _SUBSCRIPTS = r"((?:\s*\[(?:[^\[\]]|\[[^\[\]]*\])*\])+)"
 _MEMBER = r"(?:\s*\.\s*\w+)?(?:\s*\[[^\[\]]*\])*"
-_LOOP = re.compile(r"\b(?:for|while)\s*\(")
 _MOST_LOOPS = 100  # of a kernel
 _OF_THE_GPU = re.compile(r"(?:__constant__|__device__)\s+[\w:<>$ ]*?\b(\w+)\s*(?:\[[^\]]*\])*\s*(?:=[^;{]*)?;")
 _HOST_ARRAY = re.compile(r"\b(?:\w+_t|unsigned|int|long|short|char|float|double)\s+(\w+)\s*\[[^\]]*\]\s*[={;]")
@@ -130,8 +131,9 @@ def _warp_in_step(code: str) -> bool:
     """Whether it trusts a warp's threads to run in step: with `volatile`, or in an `if` for 32 threads."""
     if "__shared__" not in code or "__syncwarp" in code:
         return False
+    volatile = set(_VOLATILE.findall(code))
     bodies = (found["body"] for found in _IN_WARP.finditer(code))
-    return bool(_VOLATILE.search(code)) or any(
+    return any(found[1] in volatile for found in _ADDS_NEIGHBOUR.finditer(code)) or any(
         _ADDS_NEIGHBOUR.search(body) and "__sync" not in body and "_sync(" not in body for body in bodies
     )
 
@@ -208,8 +210,8 @@ def _missing_start(code: str, kernels: list[_Function]) -> str:
 
 def _missing_atomic(code: str, kernels: list[_Function]) -> str:
     shapes = [launch["shape"].strip() for launch in _LAUNCH.finditer(code)]
-    if any(shape.startswith(("1,", "dim3(1)")) for shape in shapes):
-        return ""
+    if not shapes or any(shape.startswith(("1,", "dim3(1)")) for shape in shapes):
+        return ""  # CuPy launches elsewhere
     for kernel in kernels:
         for name in re.findall(r"\*\s*(?:__restrict__\s+)?(\w+)\s*[,)]", kernel.head):
             if "__global__" in kernel.head and re.search(rf"(?:\*\s*{name}|\b{name}\s*\[\s*0\s*\])\s*\+=", kernel.body):
@@ -229,32 +231,20 @@ def _assigned_by_the_host(code: str, functions: list[_Function]) -> str:
 
 def _functions(code: str) -> Iterator[_Function]:
     """The functions, also those within `extern "C" { … }` or a namespace."""
-    begin = 0
-    while (opens := code.find("{", begin)) >= 0:
-        head = re.split(r"[;}]", code[begin:opens])[-1]
-        end = _closing(code, opens)
-        if "(" in head:
-            yield _Function(head, code[opens + 1 : end])
-        elif "extern" in head or "namespace" in head:
-            yield from _functions(code[opens + 1 : end])
-        begin = end + 1
+    tokens = tokenize(code)
+    for begin, body, end in declarations(tokens, 0, len(tokens)):
+        if tokens[body].text == "{":
+            yield _Function(joined(tokens[begin:body]), joined(tokens[body + 1 : end - 1]))
 
 
 def _loops(body: str) -> Iterator[tuple[str, str]]:
     """The heads and the bodies of the first loops, outer ones first. A body without braces is one statement."""
-    for found in itertools.islice(_LOOP.finditer(body), _MOST_LOOPS):
-        behind = _closing(body, found.end() - 1, "()") + 1
-        opens = re.match(r"\s*\{", body[behind:])
-        start = behind + opens.end() - 1 if opens else behind
-        end = _closing(body, start) if opens else body.find(";", start)
-        yield body[found.end() : behind - 1], body[start:end]
-
-
-def _closing(code: str, opens: int, pair: str = "{}") -> int:
-    """The place of the bracket that closes the one at `opens`, or the end."""
-    depth = 0
-    for found in re.compile("[" + re.escape(pair) + "]").finditer(code, opens):
-        depth += 1 if found[0] == pair[0] else -1
-        if not depth:
-            return found.start()
-    return len(code)
+    tokens = tokenize(body)
+    loops = (next_token(tokens, at + 1) for at, token in enumerate(tokens) if token.text in ("for", "while"))
+    for opens in itertools.islice(loops, _MOST_LOOPS):
+        behind = closing(tokens, opens) if opens < len(tokens) and tokens[opens].text == "(" else -1
+        start = next_token(tokens, behind + 1)
+        if behind > 0 and start < len(tokens):
+            braces = tokens[start].text == "{"
+            end = closing(tokens, start) if braces else next(declarations(tokens, start, len(tokens)), (0, 0))[1]
+            yield joined(tokens[opens + 1 : behind]), joined(tokens[start:end])

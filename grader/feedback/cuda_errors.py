@@ -236,6 +236,12 @@ SIMULATOR: tuple[Meaning, ...] = (
         "Compare the size in its declaration with the largest index.",
     ),
     Meaning(
+        r"Outside: .* in no array that the kernel was given",
+        "This address is in none of the arrays: it was read from memory as a pointer, or computed.",
+        "A matrix is one array: take `float*`, not `float**`, and use the index `row * width + column`.",
+        cell=r"\b(?:float|double|int|char)\s*\*\s*\*\s*\w+\s*[,)]",
+    ),
+    Meaning(
         r"Outside: ",
         "A kernel accessed memory outside its buffers.",
         "Check every index against the bounds before you use it, with an `if`.",
@@ -249,6 +255,11 @@ SIMULATOR: tuple[Meaning, ...] = (
         r"a grid must have at least one block",
         "The grid of this launch is empty.",
         "Round up: `(n + threads - 1) / threads` is never 0. `n / threads` is 0 if n is smaller.",
+    ),
+    Meaning(
+        r"with the mask 0x\w+, which does not name it",
+        "The mask has a bit for each lane that takes part, but a lane whose bit is 0 calls the function, too.",
+        "If the whole warp calls it, the mask is `0xffffffff`.",
     ),
     Meaning(
         r"Every lane that the mask names must reach it",
@@ -343,9 +354,11 @@ CUDA: tuple[Meaning, ...] = (
         'Use the device of the given tensors, `x.device`, instead of "cuda".',
     ),
     Meaning(
-        r"CUDA_HOME environment variable is not set|nvcc: (?:command )?not found|Ninja is required",
-        "CUDA C++ cannot be compiled: nvcc or ninja is missing.",
+        r"CUDA_HOME environment variable is not set|nvcc: (?:command )?not found|Ninja is required|load libnvrtc|"
+        r"which compiles CUDA C\+\+; this says",
+        "CUDA C++ cannot be compiled here: this machine has no compiler. Your code is not the reason.",
         "Run `grader doctor`: it shows the command that installs it.",
+        title="This machine has no compiler",
     ),
     Meaning(
         r"unsupported GNU version",

@@ -171,8 +171,14 @@ PYTHON: tuple[Meaning, ...] = (
         "Add the import at the top of this cell. In a kernel, use `tl` instead of `math`.",
     ),
     Meaning(
-        r"name '(\w+)' is not defined|NameError\(['\"](\w+) is not defined",
-        "`{0}{1}` is not defined in this cell. Only this cell is graded, without the definitions of other cells.",
+        r"NameError\(['\"](\w+) is not defined",  # Triton's compiler
+        "`{0}` is not defined here. A variable that is first set in a loop, or in one branch of an `if`, does not "
+        "exist after it.",
+        "Set `{0}` before. If it comes from another cell, define it in this one.",
+    ),
+    Meaning(
+        r"name '(\w+)' is not defined",
+        "`{0}` is not defined in this cell. Only this cell is graded, without the definitions of other cells.",
         "Define it in this cell, or fix the spelling.",
     ),
     Meaning(

@@ -12,8 +12,8 @@ from grader.words import index
 
 @dataclass(frozen=True)
 class _Rule:
-    """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}`, `{cut}` and `{axis}`
-    filled in.
+    """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}`, `{cut}`, `{axis}` and
+    `{wider}` filled in.
 
     A `vague` question names no cause.
     """
@@ -40,9 +40,9 @@ def ask(facts: Facts, rules: tuple[_Rule, ...]) -> str:
     m = facts.mismatch
     first = index(m.first_index) if m.first_index is not None else "0"
     fills = {"first": first, "pitch": str((m.shape[-1] if m.shape else 0) + facts.padding), "cut": str(facts.cut)}
-    fills["axis"] = facts.overlap
+    fills |= {"axis": facts.overlap, "wider": str(facts.wider)}
     text = rule.cuda if facts.threads and rule.cuda else rule.triton
-    return re.sub(r"\{(first|pitch|cut|axis)\}", lambda found: fills[found[1]], text)
+    return re.sub(r"\{(first|pitch|cut|axis|wider)\}", lambda found: fills[found[1]], text)
 
 
 def _at(*kinds: str) -> Callable[[Facts], bool]:
@@ -60,7 +60,12 @@ def _nan(*kinds: str) -> Callable[[Facts], bool]:
 
 _STRIDE = "The rows of this case are {pitch} elements apart: step from row to row with the stride, not with N."
 
+_WIDER = (
+    "The kernel wrote {wider} times as many bytes as `out` has: does it write through a pointer to a wider type, such "
+    "as `int*` for bytes, or `double*` for float32?"
+)
 WRONG: tuple[_Rule, ...] = (
+    _Rule(lambda f: f.wider > 0, _WIDER),
     _Rule(lambda f: f.padded, _STRIDE),
     _Rule(
         lambda f: f.run_on,
@@ -186,7 +191,8 @@ WRONG: tuple[_Rule, ...] = (
     ),
     _Rule(
         lambda f: f.close,
-        "The values at {first} are close: is part of the computation in lower precision than float32?",
+        "The values at {first} are close: is part of the computation in lower precision than float32, or are many "
+        "values added to one float32, one after another?",
     ),
     _Rule(
         _at("all_but_first_row"),
@@ -239,6 +245,7 @@ WRONG: tuple[_Rule, ...] = (
 )
 
 OUTSIDE: tuple[_Rule, ...] = (
+    _Rule(lambda f: f.wider > 0, _WIDER),
     _Rule(lambda f: f.side == "before", "Can an offset be negative?"),
     _Rule(lambda f: f.side == "between" and f.mismatch.wrong > 0, "Step from row to row with the stride, not with N."),
     _Rule(
@@ -251,11 +258,7 @@ OUTSIDE: tuple[_Rule, ...] = (
         "Is the store masked? An `if` on a block does not mask it: pass `mask=`.",
     ),
     _Rule(
-        lambda f: (
-            (f.mismatch.outside, f.mismatch.wrong) == (1, 0)
-            and len(f.mismatch.shape) == 1
-            and not f.clues.branches_on_block
-        ),
+        lambda f: (f.mismatch.outside, f.mismatch.wrong) == (1, 0) and not f.clues.branches_on_block,
         "One element too many: does the mask use `<`, not `<=`?",
         "One element too many: does the bounds check use `<`, not `<=`?",
     ),

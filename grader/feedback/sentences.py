@@ -137,11 +137,13 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
     if failure.kind == "timeout":
         slow = _why_slow(clues)
         meaning, advice = slow or _TIMEOUTS.get(backend, (meaning, advice))
-        if right:
+        if failure.advice:  # a build took too long
+            meaning = ""
+        elif right:
             meaning = f"The smaller cases are right{'' if slow else ', so it may be slow, not endless'}. {meaning}"
     if failure.kind == "crash" and _ENDED_ITSELF in failure.message:
         meaning, advice = "", "A submission must return to its caller: remove `exit`, `os._exit` and similar calls."
-    if failure.kind in ("compile", "exception", "illegal_access", "fails_on_gpu"):
+    if failure.kind in ("compile", "exception", "illegal_access", "fails_on_gpu", "not_simulated"):
         line = _line(source, failure.line)
         known = explain(failure.message, line, source)
         if failure.kind == "illegal_access" and "misaligned" not in failure.detail:
@@ -247,7 +249,7 @@ def sentences_from(facts: Facts) -> tuple[str, ...]:
             found.append(ask(facts, WRONG))
     if mismatch.outside:
         found.append(_wrote_outside(facts))
-        if not facts.padded:  # the stride is the question already
+        if not facts.padded and (cause or not facts.wider):  # otherwise this is the question already
             found.append(ask(facts, OUTSIDE))
     return tuple(sentence for sentence in found if sentence)
 
@@ -256,7 +258,7 @@ def _differ(facts: Facts) -> str:
     m, place = facts.mismatch, facts.place
     if facts.answer:
         others = "" if m.total == 1 else f" {count(m.wrong)} of {plural(m.total, 'answer')} {_is(m.wrong)} wrong."
-        return f"`{facts.answer}`: got {number(m.got)}, expected {number(m.expected)}.{others}"
+        return f"`{facts.answer}`: got {facts.said(m.got)}, expected {facts.said(m.expected)}.{others}"
     if m.total == 1:
         who = f"The only element of `{m.output}`"
     elif m.wrong == m.total:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 from grader.feedback.python_errors import Meaning
 
 _UNEQUAL = r"equal reduction dimensions|[Ff]irst input shape .* second input shape .* not compatible"
@@ -39,9 +41,14 @@ PRODUCTS: tuple[Meaning, ...] = (
         "`[None, :]` in one of them?",
     ),
     Meaning(
+        r"must have equal ranks >= 2|Both inputs must be either 2D or 3D",
+        "`tl.dot` multiplies two blocks of two axes each.",
+        "Multiply a tile by a vector with `tl.sum(tile * vector[None, :], axis=1)`.",
+    ),
+    Meaning(
         r"Both operands must be same dtype\. Got (\w+) and (\w+)",
         "`tl.dot` needs two blocks of the same type, but got {0} and {1}.",
-        "Load both as float16; only the accumulator is float32.",
+        "Make both float16, in the load or with `.to(tl.float16)`; only the accumulator is float32.",
     ),
     Meaning(
         r"Conflicting meta-parameters: (.+?)\. Make sure",
@@ -50,7 +57,7 @@ PRODUCTS: tuple[Meaning, ...] = (
         '(triton.cdiv(M, chosen["BLOCK_M"]),)`.',
     ),
     Meaning(
-        r"(?:strides|base) must be 16-byte aligned|Last dimension must be contiguous",
+        r"(?:strides?|base) must be 16-byte aligned|[Ll]ast dim(?:ension)? must be (?:contiguous|1)",
         "A tensor descriptor does not support this layout. It needs contiguous rows, and an address and a row stride "
         "that are multiples of 16 bytes.",
         "Check first: `x.stride(1) == 1 and x.stride(0) % 8 == 0` for float16. Use a kernel with pointers for all "
@@ -64,9 +71,6 @@ PRODUCTS: tuple[Meaning, ...] = (
     ),
 )
 
-
-_WORDED_ALIKE = r"'int' object is not iterable|only 0-dimensional arrays can be converted"
-
 TRITON: tuple[Meaning, ...] = (
     Meaning(
         r"^\w*(?:Error|Exception)\b",
@@ -76,44 +80,20 @@ TRITON: tuple[Meaning, ...] = (
         code=r"\.device(?:\.type)?\s*[!=]=\s*[\"']cuda",
     ),
     Meaning(
-        r"'NoneType' object has no attribute 'to_tensor'",
-        "Triton's interpreter does not support `.{0}()` as a method of a block.",
-        "Write `tl.{0}(x)` instead of `x.{0}()`.",
-        code=r"\.(exp2?|log2?|sqrt|rsqrt|abs|sin|cos|floor|ceil|erf|sigmoid)\(\s*\)",
-    ),
-    Meaning(
-        r"'NoneType' object has no attribute 'to_tensor'",
-        "Triton's interpreter does not support this method of a block.",
-        "Call the `tl` function instead, for example `tl.exp(x)` instead of `x.exp()`.",
-    ),
-    Meaning(
         r"'int' object is not iterable",
         "Python's `{0}` was called on a block.",
         "Use `tl.{0}(block, axis=0)`.",
         code=r"(?<![\w.])(sum|max|min)\(",
     ),
     Meaning(
-        _WORDED_ALIKE,
-        "A pointer cannot be indexed.",
-        "Store with `tl.store({0} + offsets, …, mask=…)`.",
-        code=r"^\s*(\w*ptr\w*)\s*\[.*\]\s*[-+*/]?=(?!=)",
-    ),
-    Meaning(
-        _WORDED_ALIKE,
-        "A pointer cannot be indexed.",
-        "Load with `tl.load({0} + offsets, mask=…)`.",
-        code=r"\b(\w*ptr\w*)\s*\[",
-    ),
-    Meaning(
-        r"'int' object is not iterable",
-        "Inside a kernel, pointers and blocks cannot be indexed.",
-        "Load the elements you need with `tl.load(x_ptr + offsets, mask=…)`, or reduce a block with `tl.sum`.",
+        r"'(?:int|LoopIndex)' object is not iterable|only 0-dimensional arrays can be converted"
+        r"|unsupported tensor index|__setitem__ is not supported"
+        r"|'\w+' object (?:is not subscriptable|does not support item assignment)",
+        "Inside a kernel, pointers and blocks cannot be indexed: brackets neither load nor store elements.",
+        "Write `tl.load(x_ptr + offsets, mask=…)` and `tl.store(out_ptr + offsets, …)`. From a block, take elements "
+        "with `tl.sum` or `tl.where`.",
         code=r"\w\s*\[",
-    ),
-    Meaning(
-        r"must be real number, not tensor",
-        "A function of Python's `math` takes a number, not a block.",
-        "Use the function of the same name in `triton.language`: `tl.exp`, not `math.exp`.",
+        cell=r"triton\.jit",
     ),
     Meaning(
         r"axis \d+ out of bounds for shape \[\]",
@@ -126,14 +106,9 @@ TRITON: tuple[Meaning, ...] = (
         "Round it up with `triton.next_power_of_2(n)`, pass it as a `tl.constexpr`, and mask the elements past n.",
     ),
     Meaning(
-        r"arange's arguments must be of type tl\.constexpr",
-        "The arguments of `tl.arange` must be known at compile time.",
+        r"arange's arguments must be of type tl\.constexpr|Shape element \d+ must have type `constexpr",
+        "The length of a block must be known at compile time.",
         "Declare the block size as a parameter, `BLOCK_SIZE: tl.constexpr`, and compute it before the launch.",
-    ),
-    Meaning(
-        r"arange\(\) missing 1 required positional argument: 'end'",
-        "`tl.arange` takes two arguments.",
-        "Write `tl.arange(0, BLOCK_SIZE)`.",
     ),
     Meaning(
         r"Cannot access global variable (\w+) from within @jit",
@@ -147,17 +122,15 @@ TRITON: tuple[Meaning, ...] = (
         ":]`.",
     ),
     Meaning(
-        r"'int' object is not callable|'tensor' object has no attribute '(?:size|stride)",
-        "A tensor becomes a pointer in a kernel: it has no `{0}` there.",
-        "Pass the number to the kernel as an argument: `kernel[grid](x, …, x.numel())`.",
-        code=r"\b\w+\.(numel|size|stride)\b",
-        cell=r"triton\.jit",
+        r"Expected pointer argument to have shape",
+        "The pointers have one shape, and the values or the mask have another.",
+        "Give all of them the same `[:, None]` and `[None, :]`.",
     ),
     Meaning(
-        r"'LoopIndex' object is not iterable|'\w+' object (?:is not subscriptable|does not support item assignment)",
-        "A tensor becomes a pointer in a kernel, and brackets neither load nor store its elements.",
-        "Write `tl.load(x_ptr + offsets, mask=…)` and `tl.store(out_ptr + offsets, values, mask=…)`.",
-        code=r"\w\[",
+        r"'int' object is not callable|'tensor' object has no attribute '(?:size|stride)|list index out of range",
+        "A tensor becomes a pointer in a kernel: it has no `{0}` there.",
+        "Pass the number to the kernel as an argument: `kernel[grid](x, …, x.numel())`.",
+        code=r"\b\w+\.(numel|size|stride|shape)\b",
         cell=r"triton\.jit",
     ),
     Meaning(
@@ -171,9 +144,9 @@ TRITON: tuple[Meaning, ...] = (
         "Add the offsets to one of the kernel's pointer arguments: `x_ptr + offsets`.",
     ),
     Meaning(
-        r"Value argument cannot be block type if pointer argument is not a block",
-        "A whole block is stored to a single address.",
-        "Add the offsets to the pointer: `tl.store(out_ptr + offsets, …, mask=mask)`.",
+        r"(?:Value|Mask|Other) argument cannot be block type if pointer argument is not a block",
+        "The pointer is a single address, but its value or mask is a whole block.",
+        "Add the offsets to the pointer: `tl.load(x_ptr + offsets, mask=mask)`, `tl.store(out_ptr + offsets, …)`.",
     ),
     Meaning(
         r"cannot add pointers together",
@@ -181,9 +154,10 @@ TRITON: tuple[Meaning, ...] = (
         "Load both first: `x = tl.load(x_ptr + offsets, mask=mask)`.",
     ),
     Meaning(
-        r"unsupported operand type\(s\) for @: '(?:tensor|Tensor)'",
-        "Blocks do not support `@`.",
-        "Multiply two tiles with `tl.dot(a, b)`, or add the product to a running sum with `tl.dot(a, b, total)`.",
+        r"unsupported operand type\(s\) for (?:@|\*\*)[^:]*: '(?:tensor|Tensor)'"
+        r"|'tensor' object has no attribute '__pow__'",
+        "Blocks support neither `@` nor `**`.",
+        "Multiply two tiles with `tl.dot(a, b)` or `tl.dot(a, b, total)`, and elements with `x * x`.",
     ),
     Meaning(
         r"invalid operands of type pointer<\w+> and (?:triton\.language\.)?(?:float\w+|fp\w+)",
@@ -216,19 +190,49 @@ TRITON: tuple[Meaning, ...] = (
         "Start with the type it has later, for example `0.0` or `tl.zeros((BLOCK_SIZE,), tl.float32)`.",
     ),
     Meaning(
-        r"unsupported AST node type: (?:Break|Continue)",
-        "A loop in a kernel has no `break` and no `continue`.",
+        r"Mismatched type for (\w+) between then block \((.+?)\) and else block \((.+?)\)"
+        r"|nitial value for `(\w+)` is of type (.+?), but the \w+ block redefines it as (.+?)(?:'\)|$)",
+        "`{0}{3}` is {1}{4} or {2}{5}, depending on an `if`, but a variable in a kernel has one type.",
+        "Convert in one branch, for example `.to(tl.float32)`, and load with the same shape in both.",
+    ),
+    Meaning(
+        r"cannot reassign constexpr (\w+) in the loop|(\w+) is already defined\. constexpr cannot be reassigned",
+        "`{0}{1}` is a `tl.constexpr`, whose value cannot change.",
+        "Give the new value a name of its own.",
+    ),
+    Meaning(
+        r"unsupported AST node type: (?:Break|Continue)|Cannot have `return` statements inside `(?:while|for)`",
+        "A loop in a kernel has no `break`, no `continue` and no `return`.",
         "Put the condition into the bound of the loop, into an `if` around its body, or into a mask.",
     ),
     Meaning(
-        r"unsupported AST node type: (\w+)",
-        "Triton cannot compile Python's `{0}`.",
+        r"Only `range` and `static_range` iterators|'\w+' object has no attribute 'func'",
+        "A `for` loop in a kernel can only go over `range`, `tl.range` or `tl.static_range`.",
+        "Loop over numbers: `for k in tl.static_range(2)` can index a tuple.",
+        code=r"\bfor\b",
+    ),
+    Meaning(
+        r"For (?:loop bounds|lower bound|upper bound|step)\b.* must|tl\.static_range \w+ value is not a constexpr",
+        "The bounds of a loop in a kernel are single integers, and those of `tl.static_range` are constants.",
+        "Divide with `//` or `tl.cdiv`, not with `/`, and use `range` if a bound is computed.",
+    ),
+    Meaning(
+        rf"NameError\(['\"]({'|'.join(filter(str.islower, dir(builtins)))}) is not defined"
+        r"|object of type 'tensor' has no (len)\(\)|\b(float|int)\(\) argument must be .* not 'tensor'",
+        "Triton cannot compile Python's `{0}{1}{2}`.",
+        "Use `triton.language`: `tl.sum(x, axis=0)`, `tl.abs(x)`, `x.to(tl.float32)`.",
+    ),
+    Meaning(
+        r"unsupported AST node type: (\w+)|'((?:Not)?In)' object has no attribute '__name__'",
+        "Triton cannot compile Python's `{0}{1}`.",
         "Use arithmetic, `for … in range`, `if` on scalars, and `tl` functions.",
     ),
     Meaning(
-        r"only tuple comprehensions are supported|Cannot evaluate f-string",
-        "Triton cannot compile this Python expression.",
-        "Use arithmetic, `for … in range` and `tl` functions. To print, use `tl.device_print`.",
+        r"only tuple comprehensions are supported|Cannot evaluate f-string|StopIteration\(\)|nested function definition"
+        r"|ultiple assignments? (?:is|are) not supported",
+        "Triton cannot compile this Python.",
+        "Use arithmetic, `for … in range` and `tl` functions. Define functions outside of the kernel, with "
+        "`@triton.jit`; assign one name per line; print with `tl.device_print`.",
     ),
     Meaning(
         r"Expected dtype .*'fp32', 'fp64'.* but got (\w+)",
@@ -256,6 +260,11 @@ TRITON: tuple[Meaning, ...] = (
         "Use larger tiles.",
     ),
     Meaning(
+        r"Block pointers have been removed|module 'triton\.language' has no attribute 'advance'",
+        "This version of Triton has no block pointers.",
+        "Write `tl.load(x_ptr + offsets, mask=…)`, or make a tensor descriptor with `tl.make_tensor_descriptor`.",
+    ),
+    Meaning(
         r"module 'triton\.language' has no attribute '(\w+)'",
         "`tl.{0}` does not exist.",
         "Look it up in the documentation of `triton.language`, which has only some of PyTorch's functions.",
@@ -266,14 +275,15 @@ TRITON: tuple[Meaning, ...] = (
         "If `{0}` is yours, write `@triton.jit` above it. Otherwise use one from `triton.language`.",
     ),
     Meaning(
-        r"Unsupported function referenced|must be Tensor, not tensor|only 0-dimensional arrays can be converted",
+        r"Unsupported function referenced|must be (?:Tensor|real number), not tensor"
+        r"|only 0-dimensional arrays can be converted",
         "A kernel called a function that is not part of Triton.",
-        "Use the one from `triton.language`, for example `tl.exp` instead of `torch.exp` or `math.exp`.",
+        "Use the one from `triton.language`: `tl.exp`, not `math.exp` or `torch.exp`.",
     ),
     Meaning(
-        r"unsupported tensor index|Did you forget to add @triton\.jit",
-        "Inside a kernel, pointers and blocks cannot be indexed with `[i]`, and only Triton functions can be called.",
-        "Use `tl.load(x_ptr + offsets)` and `tl.store`, and compute sizes before the launch.",
+        r"`if` conditionals can only accept values of type .*, not objects of type (\w+)",
+        "An `if` in a kernel takes a number or a truth value, but this is a {0}.",
+        "Compare, for example `if ACTIVATION is not None:`.",
     ),
     Meaning(
         r"'tensor' object has no attribute '(\w+)'",
@@ -288,14 +298,21 @@ TRITON: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"Cannot call @triton\.jit'd outside|'builtin_function_or_method' object has no attribute '(?:scalar|is_ptr)'"
-        r"|Did you forget to add \[grid\]|'InterpreterBuilder' object has no attribute 'grid_idx'",
+        r"|Did you forget to add (?:\[grid\]|@triton\.jit)|'InterpreterBuilder' object has no attribute 'grid_idx'",
         "A kernel or a `tl` function was called like a Python function.",
-        "Launch the kernel over a grid: `kernel[(programs,)](x, out, n, BLOCK_SIZE=1024)`.",
+        "Launch the kernel over a grid: `kernel[(programs,)](x, out, n, BLOCK_SIZE=1024)`. Write `@triton.jit` above "
+        "other functions that call `tl`.",
     ),
     Meaning(
         r"got an unexpected keyword argument '(num_warps|num_stages|num_ctas)'",
         "`{0}` is a launch option, but this is a plain function call.",
         "Launch the kernel over a grid: `kernel[(programs,)](…, {0}=4)`.",
+    ),
+    Meaning(
+        r"^KeyError: '(\w+)'$",
+        "The grid's function asks for `{0}`, and neither the launch nor the `triton.Config` has that name.",
+        "Write the name of the kernel's parameter.",
+        code=r"\bcdiv\(.*\w\[[\"']",
     ),
     Meaning(
         r"object of type 'int' has no len\(\)|'int' object is not subscriptable",
@@ -318,6 +335,12 @@ TRITON: tuple[Meaning, ...] = (
         r"Pointer argument.* cannot be accessed from Triton \(cpu tensor\?\)",
         "A GPU kernel got a tensor that is in CPU memory.",
         "Use the tensors that the function gets, and create others with `device=x.device`.",
+    ),
+    Meaning(
+        r"'numpy\.ndarray' object has no attribute",
+        "`{0}` is NumPy's, and a kernel can only call functions that Triton compiles.",
+        "Use `triton.language`: `tl.arange`, `tl.zeros`, `tl.exp`.",
+        code=r"^(?!.*\]\().*\b((?:np|numpy)\.\w+)\(",
     ),
     Meaning(
         r"must be either uint64 or have data_ptr"

@@ -19,11 +19,11 @@ from grader.judge import inquiry, rules, score
 from grader.judge.bench import Bench
 from grader.judge.checking.buffers import Layout
 from grader.judge.checking.compare import uncontradicted
+from grader.judge.gpu.ceilings import whole_limit_s
 from grader.judge.gpu.health import TooLittle, out_of_memory, stays
 from grader.judge.process.pool import Loaded
 from grader.judge.process.worker import Worker, WorkerFailed, stopped
 from grader.judge.screening import waits_for_nobody
-from grader.judge.timing.host_speed import whole_limit_s
 from grader.judge.timing.timer import Timer
 from grader.judge.timing.trial import HeldUp, TimedWrong
 from grader.verdict import CaseResult, Cause, Failure, Finding, Mismatch, Progress, Verdict
@@ -317,7 +317,8 @@ class Job:
             self.findings += [each for each in one.findings if each not in self.findings]
             if mismatch is None:
                 one.must_be_unchanged()
-            if one.failures and (mismatch is None or _races(one.failures[0], mismatch)):
+            integers = not any("float" in each.dtype for each in case.outputs)
+            if one.failures and (mismatch is None or _races(one.failures[0], mismatch, integers)):
                 return CaseResult(case.name, False, failure=one.failures[0])
         except WorkerFailed as failed:
             return CaseResult(case.name, False, failure=failed.failure)
@@ -466,14 +467,15 @@ class Job:
         )
 
 
-def _races(failure: Failure, mismatch: Mismatch) -> bool:
+def _races(failure: Failure, mismatch: Mismatch, integers: bool) -> bool:
     """Whether a race is the likely cause of a wrong output: nothing in the output tells another.
 
-    An access outside of a tensor that the submission has made is always the cause.
+    An access outside of a tensor that the submission has made is always the cause, and one of a kernel whose outputs
+    are `integers`, because none of them is NaN.
     """
     told = mismatch.suspect or mismatch.unwritten or mismatch.outside
     if failure.kind == "illegal_access":
-        stores = _STORES.search(failure.message) and not told
+        stores = (integers or _STORES.search(failure.message)) and not told
         return bool(stores or _OF_SCRATCH.search(failure.message))
     return failure.kind == "fails_on_gpu" and not told
 

@@ -127,7 +127,7 @@ def _triton_launches() -> Iterator[list[dict[str, Any]]]:
 
 @contextlib.contextmanager
 def _operations(found: list[dict[str, Any]]) -> Iterator[None]:
-    """Collect the operations of torch that move data."""
+    """Collect the operations of torch that move data, in lines of the submission."""
     from torch import Tensor
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
@@ -137,15 +137,21 @@ def _operations(found: list[dict[str, Any]]) -> Iterator[None]:
     by_place: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        @classmethod
+        def ignore_compile_internals(cls) -> bool:
+            """Otherwise torch.compile refuses to run, and from then on skips the function that it was given."""
+            return True
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
             name = func.name().removeprefix("aten::").partition(".")[0]
-            if name not in _NO_WORK and len(by_place) < _MOST_OPERATIONS and not tally.interpreting:
+            place = (name, tally.line_of_submission())
+            known = place in by_place or len(by_place) < _MOST_OPERATIONS
+            if place[1] and name not in _NO_WORK and known and not tally.interpreting:
                 tensors = [each for each in tree_leaves((args, kwargs, result)) if isinstance(each, Tensor)]
                 once = {(each.data_ptr(), tuple(each.shape)): each for each in tensors}
                 moved = sum(prod(each.shape) * each.element_size() for each in once.values())
-                empty = {"name": name, "line": tally.line_of_submission(), "count": 0, "bytes": 0}
-                into = by_place.setdefault((name, empty["line"]), empty)
+                into = by_place.setdefault(place, {"name": name, "line": place[1], "count": 0, "bytes": 0})
                 into["count"] += 1
                 into["bytes"] += moved
             return result

@@ -121,7 +121,7 @@ def _compiler_says(error: BaseException, text: str) -> tuple[int | None, str]:
         if cause is not None and not getattr(error, "error_message", None):
             message = f"{type(cause).__name__}: {cause}"
         return _line_of_kernel(source, getattr(node, "lineno", 1)), str(message)
-    return first_error(text)
+    return first_error(text, _cell(Path("submission.py")))
 
 
 def _line_of_kernel(kernel_source: str, line: int) -> int | None:

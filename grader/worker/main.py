@@ -142,7 +142,7 @@ class Worker:
 
         texts = _simulator().take_observed()
         remarks = [{"kind": accesses.NOTE, "message": said, "line": line} for line, said in cuda_library.take_traffic()]
-        seen = [found for found in map(accesses_in, texts) if found is not None]
+        seen = [accesses_in(text) or {"kind": accesses.CAUSE, "message": text} for text in texts]
         return [*seen, *accesses.take_observed(), *remarks]
 
     def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:

@@ -9,13 +9,18 @@ from __future__ import annotations
 __all__ = ["TEXTS", "TEXTS_WITH_LINES"]
 
 _NOT_ITERABLE = "TypeError: 'int' object is not iterable"
-_NO_TENSOR = "AttributeError: 'NoneType' object has no attribute 'to_tensor'"
 _SCALARS = "TypeError: only 0-dimensional arrays can be converted to Python scalars"
 
 _UNEQUAL = "AssertionError: input and other must have equal reduction dimensions"
 
 # Messages with several causes, each with the line of the submission that tells them apart.
 TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
+    (
+        "Outside: thread 0 of block 0 reads a `float` on line 10, at 0x7ff07ff03f5a2876, which is in no array that the "
+        "kernel was given.",
+        "__global__ void square_kernel(float** x, float** out, int h, int w) {",
+        "take `float*`, not `float**`",
+    ),
     (
         "RuntimeError: Cannot call @triton.jit'd outside of the scope of a kernel",
         "    kernel[(tl.cdiv(n, 1024),)](x, out, n)",
@@ -29,11 +34,21 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError: 'LoopIndex' object is not iterable",
         "@triton.jit … out[i] = x[i] + y[i]",
-        "brackets neither load nor store its elements",
+        "brackets neither load nor store elements",
     ),
+    (
+        "AttributeError: 'Tuple' object has no attribute 'func'",
+        "    for ptr in (x_ptr, y_ptr):",
+        "can only go over `range`",
+    ),
+    (
+        "AttributeError: 'numpy.ndarray' object has no attribute 'type'",
+        "    i = first + np.arange(0, SIZE)",
+        "`np.arange` is NumPy's",
+    ),
+    ("KeyError: 'BLOCK'", 'lambda meta: (triton.cdiv(n, meta["BLOCK"]),)', "asks for `BLOCK`"),
+    ("IndexError: list index out of range", "@triton.jit … n = x.shape[0]", "it has no `shape` there"),
     ("AssertionError: x must be on a GPU", "    assert x.device.type == 'cuda'", "this says nothing about your work"),
-    (_NO_TENSOR, "    numerator = (x - tl.max(x, axis=0)).exp()", "Write `tl.exp(x)`"),
-    (_NO_TENSOR, "    x = x.sqrt()", "Write `tl.sqrt(x)`"),
     (
         "CUDADriverError: CUDA_ERROR_INVALID_VALUE: invalid argument",  # an H200, CUDA 13
         'extern "C" __global__ void __launch_bounds__(64) power(',
@@ -42,11 +57,15 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
     ("AssertionError:", "        sums = tl.dot(a, b, sums)", "refused the accumulator"),  # an H200, Triton 3.6
     (_NOT_ITERABLE, "    denominator = sum(e)", "Python's `sum` was called on a block. Use `tl.sum("),
     (_NOT_ITERABLE, "    x = x - max(x)", "Python's `max` was called on a block. Use `tl.max("),
-    (_NOT_ITERABLE, "    x = x_ptr[offsets]", "A pointer cannot be indexed. Load with `tl.load(x_ptr + offsets"),
-    (_NOT_ITERABLE, "    y = tl.sum(x, axis=0) + y_ptr[0]", "Load with `tl.load(y_ptr"),
-    (_NOT_ITERABLE, "    denominator = numerator[0]", "pointers and blocks cannot be indexed"),
-    (_SCALARS, "    out_ptr[offsets] = x + y", "A pointer cannot be indexed. Store with `tl.store(out_ptr + offsets"),
-    (_SCALARS, "    x = math.exp(x)", "instead of `torch.exp` or `math.exp`"),
+    (_NOT_ITERABLE, "@triton.jit … y = tl.sum(x, axis=0) + y_ptr[0]", "pointers and blocks cannot be indexed"),
+    (
+        "ValueError: unsupported tensor index: constexpr[0]",
+        "@triton.jit … y = x[0]",
+        "`tl.load(x_ptr + offsets, ",
+    ),
+    ("__setitem__ is not supported in triton", "@triton.jit … block[0] = 1.0", "or `tl.where`"),
+    (_SCALARS, "@triton.jit … out_ptr[offsets] = x + y", "`tl.store(out_ptr + offsets, …)`"),
+    (_SCALARS, "    x = math.exp(x)", "`tl.exp`, not `math.exp` or `torch.exp`"),
     ("error: expression must have integral or unscoped enum type", "out[i] = x[i] ^ 2;", "no power operator"),
     ("invalid type argument of unary '*' (have 'int')", "out[i] = x[i] ** 2;", "Multiply: `x[i] * x[i]`"),
     ('error: operand of "*" must be a pointer but has type "int"', "out[i] = x[i] ** 2;", "no power operator"),
@@ -259,7 +278,6 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("TypeError: g() got an unexpected keyword argument 'num_warps'", "`num_warps` is a launch option"),
     ("ValueError: arange's range must be a power of 2", "triton.next_power_of_2"),
     ("ValueError: arange's arguments must be of type tl.constexpr", "BLOCK_SIZE: tl.constexpr"),
-    ("TypeError: arange() missing 1 required positional argument: 'end'", "tl.arange(0, BLOCK_SIZE)"),
     (
         "NameError(\"Cannot access global variable SCALE from within @jit'ed function. Triton kernels can only access "
         "global variables that are instanstiated as constexpr (`x = triton.language.constexpr(42)`). Note that this is "
@@ -268,14 +286,35 @@ TEXTS: tuple[tuple[str, str], ...] = (
         'support this forever.")',
         "Pass `SCALE` to the kernel",
     ),
-    ("NameError('offs is not defined')", "`offs` is not defined in this cell"),
+    ("NameError('offs is not defined')", "Set `offs` before."),
+    ("NameError('sum is not defined')", "cannot compile Python's `sum`"),
+    ("TypeError(\"object of type 'tensor' has no len()\")", "cannot compile Python's `len`"),
+    ("TypeError(\"float() argument must be a string or a real number, not 'tensor'\")", "`x.to(tl.float32)`"),
+    ("AttributeError(\"'In' object has no attribute '__name__'\")", "cannot compile Python's `In`"),
+    ("StopIteration()", "outside of the kernel, with `@triton.jit`"),
+    ("For loop bounds and step must all be ints, are (int32, fp32, int32)", "are single integers"),
+    ("AssertionError: int32[] used as tl.static_range end value is not a constexpr", "are constants"),
+    ("Mismatched type for v between then block (int32) and else block (fp32)", "`v` is int32 or fp32"),
+    ("initial value for `v` is of type int32, but the then block redefines it as fp32')", "`v` is int32 or fp32,"),
+    ("ValueError: S is already defined. constexpr cannot be reassigned.", "`S` is a `tl.constexpr`"),
+    ("Simultaneous multiple assignment is not supported.", "assign one name per line"),
+    ("AttributeError(\"'tensor' object has no attribute '__pow__'\")", "`x * x`"),
+    ("Cannot have `return` statements inside `while` or `for` statements in triton.", "no `continue` and no `return`"),
+    ("Expected pointer argument to have shape [64, 64] but got [64]", "The pointers have one shape"),
+    ("Shape element 0 must have type `constexpr[int]`, got `constexpr[tensor]", "known at compile time"),
+    ("AssertionError: input and other must have equal ranks >= 2", "two blocks of two axes"),
+    (
+        "`if` conditionals can only accept values of type {NoneType, bool, int}, not objects of type JITFunction",
+        "`if ACTIVATION is not None:`",
+    ),
+    ("Block pointers have been removed in favor of the tensor descriptor API", "no block pointers"),  # Triton 3.9
     ("NameError('math is not defined')", "use `tl` instead of `math`"),
     (
         "ValueError('Cannot make_shape_compatible: incompatible dimensions at index 0: 128 and 64')",
         "different lengths in dimension 0: 128 and 64",
     ),
     ("ValueError: Unsupported ptr type <['128'], int32> in `tl.load`", "`x_ptr + offsets`"),
-    ("ValueError: Value argument cannot be block type if pointer argument is not a block", "to a single address"),
+    ("ValueError: Value argument cannot be block type if pointer argument is not a block", "is a single address"),
     ("IncompatibleTypeErrorImpl('invalid operands of type pointer<fp32> and triton.language.float32')", "`//`"),
     ("ValueError: `other` cannot be provided without `mask`", "mask=mask, other=0.0"),
     ("simultaneous multiple comparison is not supported", "(0 <= x) & (x < n)"),
@@ -362,7 +401,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("InterpreterError: AssertionError('input and other must have equal reduction dimensions')", "BLOCK_K × BLOCK_N"),
     (
         "InterpreterError: AssertionError('Both operands must be same dtype. Got fp16 and fp32')",
-        "got fp16 and fp32. Load both as float16",
+        "got fp16 and fp32. Make both float16",
     ),
     (
         "ValueError: Conflicting meta-parameters: BLOCK_M. Make sure that you don't re-define auto-tuned symbols.",
@@ -375,24 +414,22 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("AttributeError(\"module 'triton.language' has no attribute 'softmaxx'\")", "`tl.softmaxx` does not exist"),
     ("RuntimeError: Unsupported function referenced: <function offsets_of>", "`@triton.jit` above it"),
     ("RuntimeError: Unsupported function referenced: <built-in method exp of type object at 0x7f>", "`tl.exp`"),
-    ("ValueError: unsupported tensor index: constexpr[0]", "`tl.load(x_ptr + offsets)`"),
     (
         "ValueError: Did you forget to add @triton.jit ? (`_semantic` argument must be provided outside of JIT "
         "functions.)",
-        "pointers and blocks cannot be indexed",
+        "`@triton.jit` above other functions",
     ),
     ("AttributeError(\"'tensor' object has no attribute 'load'\")", "has no `load`"),
     # Triton's interpreter and launcher
-    (_NO_TENSOR, "`tl.exp(x)` instead of `x.exp()`"),
     ("InterpreterError: ValueError(\"axis 1 out of bounds for shape ['constexpr[128]']\")", "`axis=0`"),
     ("InterpreterError: ValueError('axis 0 out of bounds for shape []')", "`tl.exp`, not `math.exp`"),
     (
         "InterpreterError: TypeError(\"exp(): argument 'input' (position 1) must be Tensor, not tensor\")",
-        "instead of `torch.exp`",
+        "`tl.exp`, not `math.exp` or `torch.exp`",
     ),
     (
         "InterpreterError: TypeError('only 0-dimensional arrays can be converted to Python scalars')",
-        "instead of `torch.exp` or `math.exp`",
+        "`tl.exp`, not `math.exp` or `torch.exp`",
     ),
     ("InterpreterError: NameError(\"name 'offs' is not defined\")", "`offs` is not defined"),
     ("InterpreterError: AttributeError(\"'numpy.ndarray' object has no attribute 'type'\")", "Pass torch tensors"),
@@ -451,6 +488,11 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("NotATensor: the result is on cpu; it must be on cuda:0", "returns a tensor of the CPU"),
     ("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "grader doctor"),
     ("RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get it)", "grader doctor"),
+    ("RuntimeError: CuPy failed to load libnvrtc.so.13: OSError: cannot open shared object file", "grader doctor"),
+    (
+        "RuntimeError: Lane 16 calls __shfl_down_sync() on line 11 with the mask 0x0000ffff, which does not name it.",
+        "the mask is `0xffffffff`",
+    ),
     (
         "RuntimeError: In block (0, 0, 0), 8 of 256 threads wait at __syncthreads() on line 10, and the other 248 "
         "ended without reaching it.",

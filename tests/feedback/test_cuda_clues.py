@@ -95,9 +95,10 @@ def test_a_local_array_needs_a_value_before_it_is_added_to(declared: str, named:
     ],
 )
 def test_blocks_that_add_to_one_element_need_an_atomic(statement: str, blocks: str, named: bool) -> None:
-    """One block alone does not."""
-    said = wrong_result(SUM.replace("STATEMENT", statement).replace("BLOCKS", blocks))
-    assert ("Blocks run at the same time and in no order" in said) is named
+    """One block alone does not. CuPy launches elsewhere, so the text does not tell how many there are."""
+    code = SUM.replace("STATEMENT", statement).replace("BLOCKS", blocks)
+    assert ("Blocks run at the same time and in no order" in wrong_result(code)) is named
+    assert wrong_result(code.partition("void run")[0]) == ""
 
 
 @pytest.mark.parametrize(
@@ -192,11 +193,11 @@ def test_a_block_as_long_as_the_array_explains_a_timeout() -> None:
 
 
 def test_right_work_has_no_such_bug() -> None:
-    """All right files of both corpora but one, which keeps its scratch memory `volatile`."""
+    """No right file of either corpus, such as one that keeps its scratch memory `volatile` and uses shuffles."""
     right = [each for each in mistakes.corpus() if each.right] + honest.corpus()
     suspected = set()
     for each in right:
         clues = clues_in(each.source, find(each.exercise).entry)
         if clues.bug or (clues.stray and "__shared__" not in clues.stray[1]):
             suspected.add(each.name)
-    assert suspected == {"mean_cuda/right_last_block_reduces"}
+    assert suspected == set()

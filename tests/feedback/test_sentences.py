@@ -258,6 +258,20 @@ def test_a_branch_that_was_meant_as_a_mask(offsets: str, test: str, told: bool) 
     assert ("An `if` on a block does not mask it: pass `mask=`." in said) == told
 
 
+@pytest.mark.parametrize(
+    ("shape", "wrong", "outside", "times"),
+    [((3, 3), 8, 27, 4), ((3, 3), 9, 9, 2), ((3, 3), 0, 27, 0), ((8, 4), 32, 32, 0), ((3, 3), 8, 26, 0)],
+)
+def test_a_pointer_to_a_wider_type_is_named(shape: tuple[int, int], wrong: int, outside: int, times: int) -> None:
+    """Its elements fill the output more than once. Blocks of threads without a bounds check write multiples of 32."""
+    total = shape[0] * shape[1]
+    mismatch = Mismatch("out", shape, wrong, total, (0, 1), "0.0", "1.0", (0, 0), (shape[0] - 1, shape[1] - 1),
+                        outside=outside, outside_first_offset=total)  # fmt: skip
+    said = " ".join(sentences_from(Facts(mismatch, None, find("square_matrix"))))
+    assert ("times as many bytes as `out` has" in said) == (times > 0)
+    assert not times or f"wrote {times} times" in said
+
+
 def test_a_suspect_comes_first_and_asks_alone() -> None:
     """A known bug comes first, before the facts, and there is no other guess."""
     known = VECTOR_ADD.suspects[0].sentence
@@ -428,6 +442,8 @@ def test_answers_are_named_without_a_question_about_masks() -> None:
     assert said == "`busy share`: got 0.0, expected 1.7. 2 of 3 answers are wrong."
     only = describe(vector(1, 0, 0), exercise=replace(asks, answers=("time (ms)",)))
     assert only == "`time (ms)`: got 0.0, expected 1.7."
+    in_words = describe(vector(1, 0, 0), exercise=replace(asks, answers=("cause",), answer_words=("launches",)))
+    assert in_words == '`cause`: got "launches", expected 1.7.'
     assert "mask" in describe(vector(1000, 900, 999), exercise=SOFTMAX)
     assert "mask" not in describe(vector(1000, 900, 999), exercise=replace(SOFTMAX, backend="torch"))
 

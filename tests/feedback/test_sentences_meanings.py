@@ -113,6 +113,6 @@ def test_the_installed_triton_still_words_it_so(tmp_path: Path) -> None:
     assert [advice.says if advice else message for advice, message in zip(found, messages, strict=True)] == [
         "The length of a `tl.arange` must be a power of two.",
         "A kernel cannot read the Python variable `SCALE`, which is defined outside it.",
-        "The arguments of `tl.arange` must be known at compile time.",
+        "The length of a block must be known at compile time.",
         "Two blocks have different lengths in dimension 0: 64 and 128.",
     ]

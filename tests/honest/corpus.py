@@ -1,8 +1,9 @@
 """The corpus of honest work: right submissions in the styles that learners write, each with a header.
 
 Every file under `submissions/` is the whole text of one solution cell. Its first lines are `# key: value`. The keys are
-`honest` (its style), `exercise`, `runs` (gpu or anywhere), `gates` (passes or may miss: whether it is fast enough), and
-`needs` (modules that may be missing). The results of `benchmarks/flips.py` belong to the exact text of a file.
+`honest` (its style), `exercise`, `runs` (gpu or anywhere), `gates` (passes or may miss: whether it is fast enough).
+`needs` lists modules, or names in them, that may be missing. The results of `benchmarks/flips.py` belong to a file's
+exact text.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class HeaderError(ValueError):
 
 @dataclass(frozen=True)
 class Honest:
-    """One file. `name` is its path under `submissions/`; `needs` are the modules that it must be able to import."""
+    """One file. `name` is its path under `submissions/`; `needs` are the modules and names that it imports."""
 
     name: str
     source: str
@@ -41,7 +42,7 @@ class Honest:
 
     @property
     def lacks(self) -> str:
-        """The first module of `needs` that cannot be imported on this machine, or ""."""
+        """The first of `needs` that cannot be imported on this machine, or ""."""
         return next((name for name in self.needs if not _importable(name)), "")
 
 
@@ -78,7 +79,8 @@ def read(path: Path) -> Honest:
 
 
 @functools.cache
-def _importable(module: str) -> bool:
+def _importable(name: str) -> bool:
     """Import it in a new process: some packages fail in the middle and leave half of themselves imported."""
-    asked = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False)
+    code = f"import pkgutil; pkgutil.resolve_name({name!r})"
+    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     return asked.returncode == 0

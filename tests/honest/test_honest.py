@@ -33,6 +33,7 @@ def test_it_gets_all_reachable_points_in_the_simulator(request: pytest.FixtureRe
     """Every case is right, without a failure or finding. Work that starts compilers or threads, or opens files, runs in
     the sandbox. The rest needs nothing that a sandbox could refuse; on a GPU all of it runs in one.
     """
+    _skip_if_something_is_missing(honest)
     judge = request.getfixturevalue("simulator_judge" if _NEEDS_THE_SYSTEM.search(honest.source) else "quick_judge")
     verdict = judge.grade(honest.source, honest.exercise)
     _is_right(verdict, honest)
@@ -44,8 +45,7 @@ def test_it_gets_all_reachable_points_in_the_simulator(request: pytest.FixtureRe
 @pytest.mark.parametrize("honest", **_named(_ALL))
 def test_it_gets_its_points_on_a_gpu(gpu_judge: Judge, honest: Honest) -> None:
     """Every case is right, without findings on rules or clocks; a fast submission gets full marks."""
-    if honest.lacks:
-        pytest.skip(f"{honest.lacks} cannot be imported here")
+    _skip_if_something_is_missing(honest)
     following = _ALL[_ALL.index(honest) + 1 :]
     gpu_judge.expect([(next_.source, next_.exercise) for next_ in [honest, *following][: _AHEAD + 1]])
     verdict = gpu_judge.grade(honest.source, honest.exercise)
@@ -53,6 +53,11 @@ def test_it_gets_its_points_on_a_gpu(gpu_judge: Judge, honest: Honest) -> None:
     assert [finding for finding in verdict.findings if finding.kind in ("rule", "clock")] == []
     if honest.fast:
         assert (verdict.status, verdict.points) == ("passed", verdict.max_points), verdict.gates
+
+
+def _skip_if_something_is_missing(honest: Honest) -> None:
+    if honest.lacks:
+        pytest.skip(f"{honest.lacks} cannot be imported here")
 
 
 def _is_right(verdict: Verdict, honest: Honest) -> None:

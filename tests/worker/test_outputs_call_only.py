@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
+import pickle
+import weakref
 
 import pytest
 
@@ -23,3 +26,24 @@ def test_it_has_no_state_to_look_at(function: object) -> None:
     assert [name for name in names if hasattr(function, name)] == []
     with pytest.raises(KeyError):
         copy.copy(function)()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", ["__closure__", "func", "kind", "trial", "__name__", "_functions"])
+def test_no_attribute_can_be_set(name: str) -> None:
+    """So nothing replaces a part of it."""
+    with pytest.raises(AttributeError):
+        setattr(bring([4, 1, 6, 2, 0, 1, 0]), name, None)
+
+
+def test_nothing_leads_from_it_to_its_function() -> None:
+    """It refers to its class alone, it prints no more than that, and a pickled copy is empty."""
+    function = bring([4, 1, 6, 2, 0, 1, 0])
+    assert [name for name in dir(function) if not name.startswith("__")] == []
+    assert gc.get_referents(function) == [CallOnly]
+    assert [each() for each in weakref.getweakrefs(function)] == [function]
+    assert "benchmark" not in f"{function!r} {function}".replace(CallOnly.__module__, "")
+    with pytest.raises(TypeError):
+        vars(function)
+    again = pickle.loads(pickle.dumps(function))
+    with pytest.raises(KeyError):
+        again()

@@ -19,10 +19,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
 from grader.exercise import Case, Exercise
+from grader.judge.gpu.ceilings import whole_limit_s
 from grader.judge.process.worker import START_LIMIT_S, Worker, WorkerFailed
 from grader.judge.sandbox import prebuilt
 from grader.judge.screening import refuse
-from grader.judge.timing.host_speed import whole_limit_s
 from grader.verdict import Failure
 
 _MOST_AHEAD = 8

@@ -34,8 +34,8 @@ _PLAN_LIMIT_S = 20.0  # to map memory: milliseconds, unless the machine is overl
 _QUEUE_S, _CALL_S = 0.02, 2e-4  # time to queue a round's calls, plus some per call, at most doubled
 _SPIN_S = {"cuda": 0.2, "simulator": 0.002}  # spin for this long, then sleep between checks
 _SLOW_BUILD = (
-    "The compiler was still running. Leave out headers that you do not need: PyTorch's take longest. If other programs "
-    "use this machine, check again later."
+    "The compiler was still running. Leave out headers that you do not need: PyTorch's take longest, and `load_inline` "
+    "adds them without `no_implicit_headers=True`. If other programs use this machine, check again later."
 )
 _NOT_AWAITED = (
     "Outputs changed after the function had returned: it must wait for its own threads and processes. Work on a stream "
@@ -368,7 +368,8 @@ class Worker:
         try:
             answer, _ = self._channel.receive(most_s, idle=self._watch, idle_s=self._look_s)
         except ChannelTimeout:
-            raise WorkerFailed(self._too_slow(limit_s)) from None
+            builds = self._caged.compiles()
+            raise WorkerFailed(self._too_slow(limit_s, built=most_s if builds else 0.0, builds=builds)) from None
         except ChannelClosed:
             raise WorkerFailed(self._died()) from None
         finally:
@@ -414,13 +415,13 @@ class Worker:
     def _too_slow(self, limit_s: float, build_s: float = 0.0, built: float = 0.0, builds: bool = False) -> Failure:
         """Describe a wait that was too long, and what went on when it was ended."""
         self.close()
+        advice = _SLOW_BUILD if builds and built > build_s else ""
         if self.left_s < limit_s:
             said = f"Import, cases and timing together took more than the {self._whole_s:.0f} s that this exercise has"
-            return Failure("timeout", f"{said}, and were stopped.")
-        if builds and built > build_s:
-            return Failure(
-                "timeout", f"Building did not end within {build_s:.0f} s and was stopped.", advice=_SLOW_BUILD
-            )
+            return Failure("timeout", f"{said}, and were stopped.", advice=advice)
+        if advice:
+            said = f"Building did not end within {build_s or limit_s:.0f} s"
+            return Failure("timeout", f"{said} and was stopped.", advice=advice)
         after = f" after {built:.0f} s of building" if built >= 1 else ""
         return Failure("timeout", f"{self._doing} did not end within {limit_s:.0f} s{after} and was stopped.")
 

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator
 from grader.exercise import Exercise
 from grader.judge.rules.compiled import missing, of_kernels, without_comments
 from grader.judge.rules.flow import follow
-from grader.judge.rules.handed import taken_apart
 from grader.judge.rules.names import Names
 from grader.judge.rules.notes import Note, findings, says_no_kernel, shown
-from grader.judge.rules.reach import beyond
+from grader.judge.rules.reach import beyond, inside
 from grader.submission.solution_cell import parsed
 from grader.verdict import Failure, Finding
 
@@ -31,7 +30,7 @@ def of_source(source: str, exercise: Exercise) -> tuple[Finding, ...]:
         return ()
     try:
         names = Names(module)
-        notes = [*beyond(names), *taken_apart(names, exercise)]
+        notes = [*beyond(names), *(inside(names) if exercise.rules.handed else ())]
         if exercise.backend == "torch":  # no kernel is required: only forbidden calls matter
             notes += [note for note in follow(names, exercise) if note.rule in ("library", "fallback")]
         else:

@@ -1,4 +1,4 @@
-"""Notes code that no exercise needs: access to foreign memory, patched modules, processes, CUDA graphs, streams."""
+"""Notes code that no exercise needs: foreign memory, patched modules, processes, graphs, streams, looking inside."""
 
 from __future__ import annotations
 
@@ -25,6 +25,22 @@ _REACHES = re.compile(
     re.VERBOSE,
 )
 _WHOLLY = {"socket", "socketserver", "mmap", "fcntl", "pty", "signal", "urllib", "http", "multiprocessing"}
+_TOOLS = re.compile(  # noted whatever they are applied to
+    r"""(inspect|dis|types|pickle|marshal|copyreg|cloudpickle|dill|ctypes|tracemalloc|traceback|code|pdb|bdb|symtable
+        |weakref|unittest|cProfile|profile|trace|pydoc|faulthandler)(?<!types\.SimpleNamespace)\..+
+    | torch\.(?!cuda\._\w+$)(\w+\.)*_.+ | string\.Formatter
+    | gc\.(?!collect$|disable$|enable$|freeze$).+ | operator\.(attrgetter|methodcaller)
+    | sys\.(exc_info|last_\w+|_\w+|modules|settrace|setprofile|gettrace|monitoring.*)
+    | threading\.(settrace|setprofile)\w*
+    | builtins\.(vars|dir|globals|locals|__builtins__|__loader__|__spec__|delattr|memoryview)
+    | (copy|importlib|runpy|pkgutil)\..+""",
+    re.VERBOSE,
+)
+_BY_NAME = {"builtins.getattr", "builtins.hasattr"}
+_BARE = {*_BY_NAME, "builtins.setattr", "builtins.type", "builtins.object"}
+_DUNDER = re.compile(r"__\w+__")
+_ORDINARY = words("__init__ __name__ __doc__ __version__ __enter__ __exit__ __main__ __file__ __getattr__")
+_MAY_BE_SET = words("__name__ __doc__")
 _PUBLIC = re.compile(r"grader(\.(explore(\..*)?|benchmark|check|device|leaderboard|progress|standings|__version__))?")
 _DYNAMIC = {"builtins.exec", "builtins.eval", "builtins.compile", "builtins.__import__"}
 _GRAPHS = re.compile(r"torch\.cuda\.(CUDAGraph|graph|graphs\.\w+|make_graphed_callables)")
@@ -72,6 +88,58 @@ def beyond(names: Names) -> Iterator[Note]:
                     yield _patch(_target(names, target), target)
             case ast.Constant(value=str(value)) if node not in harmless:
                 yield from _string(value, node.lineno, waits)
+
+
+def inside(names: Names) -> Iterator[Note]:
+    """Note the tools that look inside a function or an object, wherever the source uses them.
+
+    A function that an exercise passes hides its inside (`CallOnly` in `grader.worker.outputs`), so it is not followed
+    from name to name: to look inside takes one of these. `torch.cuda` alone has private names that a timer needs.
+    """
+    nodes = list(ast.walk(names.module))
+    parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+    own = _own_attributes(nodes)
+    for node in nodes:
+        match node:
+            case ast.Attribute(attr=name, ctx=ast.Load()) if name.startswith("_"):
+                ordinary = name in _ORDINARY or (name in own and not _DUNDER.fullmatch(name))
+                known = names.dotted(node).startswith("torch.cuda.") and not _DUNDER.fullmatch(name)
+                if not ordinary and not known:
+                    yield Note("apart", node.lineno, written(node))
+            case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if _DUNDER.fullmatch(name):
+                if name not in _MAY_BE_SET:
+                    yield Note("apart", node.lineno, written(node))
+            case ast.Attribute() | ast.Name() if isinstance(node.ctx, ast.Load):
+                dotted, parent = names.dotted(node), parents.get(node)
+                bare = dotted in _BARE and not (isinstance(parent, ast.Call) and parent.func is node)
+                if _TOOLS.fullmatch(dotted) or bare:
+                    yield Note("apart", node.lineno, shown(dotted.removeprefix("builtins.")))
+            case ast.Call(args=[_, name, *_]) if names.dotted(node.func) in _BY_NAME:
+                if not text(name) or text(name).startswith("_"):
+                    yield Note("apart", node.lineno, written(node))
+            case ast.Call(func=ast.Attribute(attr="format" | "format_map", value=template)):
+                said = text(names.value_of(template))  # a field such as `{0._name}` reads an attribute
+                if not said or "._" in said:
+                    yield Note("apart", node.lineno, written(node))
+            case ast.ImportFrom(module=str(module)):
+                wholes = [f"{module}.{alias.name}" for alias in node.names]
+                yield from (Note("apart", node.lineno, shown(whole)) for whole in wholes if _TOOLS.fullmatch(whole))
+            case ast.MatchClass(kwd_attrs=attributes):
+                yield from (Note("apart", node.lineno, shown(name)) for name in attributes if name.startswith("_"))
+            case ast.Constant() | ast.BinOp() | ast.JoinedStr() if not isinstance(parents.get(node), ast.Expr):
+                found = _DUNDER.search(text(node))
+                if found and found[0] not in _ORDINARY:
+                    yield Note("apart", node.lineno, shown(found[0]))
+
+
+def _own_attributes(nodes: list[ast.AST]) -> set[str]:
+    """Attributes that the submission itself defines, in its classes or by an assignment."""
+    own = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    for node in nodes:
+        if isinstance(node, ast.ClassDef):
+            own |= {each.id for line in node.body for each in ast.walk(line) if isinstance(each, ast.Name)}
+            own |= {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+    return own
 
 
 def _reference(dotted: str, line: int, waits: set[str]) -> Iterator[Note]:

@@ -14,11 +14,10 @@ from statistics import median_low
 from grader.exercise import Array, Case, Exercise
 from grader.judge import score
 from grader.judge.checking.buffers import Buffers, Layout
-from grader.judge.gpu.ceilings import Machine
+from grader.judge.gpu.ceilings import HostSpeed, Machine
 from grader.judge.process.worker import Round, Worker
 from grader.judge.score import quartile
 from grader.judge.timing.clock_choice import Reading
-from grader.judge.timing.host_speed import HostSpeed
 
 _ROUND_S = 5e-3  # launches per round: the switch's usual error of 8 µs is less than 0.2 % of it
 _JITTER_S = 45e-6  # the host's part varies by some 40 µs (`clock/noise`)

@@ -150,7 +150,7 @@ class WideLoads:
             with _interpreted() as seen, checked_hints():
                 self.entry(*tensors)
             try:
-                launches = [self._widest(*each) for each in seen.items()]
+                launches = [self._widest(name, each) for (name, _), each in seen.items()]
             except CannotBeSeen as error:
                 print(f"The grader did not check the width of the loads, because {error}.", flush=True)
                 self._known.add(shape)
@@ -250,9 +250,8 @@ def _launched() -> Iterator[list[Launch]]:
 
 @dataclass(frozen=True)
 class Interpreted:
-    """The last launch of a kernel: its file, and of each configuration the name, the arguments and the programs.
-
-    A kernel without an autotuner has one configuration. The first is the one that ran.
+    """The launches of a kernel with the same constants: its file, and of each configuration the name, the last
+    arguments and all programs. Without an autotuner there is one configuration; the first is the one that ran.
     """
 
     path: Path
@@ -260,18 +259,18 @@ class Interpreted:
 
 
 @contextlib.contextmanager
-def _interpreted() -> Iterator[dict[str, Interpreted]]:
-    """Collect the interpreted kernels by name."""
+def _interpreted() -> Iterator[dict[tuple[str, str], Interpreted]]:
+    """Collect the interpreted kernels by name and constants."""
     from triton.runtime import interpreter
     from triton.runtime.autotuner import Autotuner
 
-    seen: dict[str, Interpreted] = {}
+    seen: dict[tuple[str, str], Interpreted] = {}
     tuners: list[Any] = []
     executor = interpreter.GridExecutor
     before, tune = executor.__call__, Autotuner.run
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        named = _named(self.fn, args, kwargs)
+        named, parameters = _named(self.fn, args, kwargs), inspect.signature(self.fn).parameters.values()
         configurations = [("", named, _programs(self.grid, named))]
         tuner = next((each for each in tuners if getattr(each.base_fn, "__name__", "") == self.fn.__name__), None)
         if tuner is not None:
@@ -281,7 +280,13 @@ def _interpreted() -> Iterator[dict[str, Interpreted]]:
             for config in sorted(tuner.prune_configs(given), key=lambda each: each is not ran):
                 changed = named | config.all_kwargs()
                 configurations.append((str(config).split(", num_ctas")[0], changed, _programs(self.grid, changed)))
-        seen[self.fn.__name__] = Interpreted(Path(self.fn.__code__.co_filename), configurations)
+        variables = {each.name for each in parameters if "constexpr" not in str(each.annotation)}
+        constants = {name: value for name, value in named.items() if name not in variables}
+        key = self.fn.__name__, str((constants, [name for name, _, _ in configurations]))
+        if key in seen:
+            earlier = [programs for _, _, programs in seen[key].configurations]
+            configurations = [(*each[:2], each[2] + more) for each, more in zip(configurations, earlier, strict=True)]
+        seen[key] = Interpreted(Path(self.fn.__code__.co_filename), configurations)
         return before(self, *args, **kwargs)
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:

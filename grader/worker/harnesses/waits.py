@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader.worker.outputs import NotATensor
-from grader.worker.simulator import devices
+from grader.worker.simulator import devices, start, virtual_gpu
 from grader.worker.toolchain import forked
 
 _OPERATORS = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"})
@@ -18,14 +19,19 @@ _METHODS = frozenset({torch.Tensor.cpu, torch.Tensor.numpy, torch.Tensor.tolist,
 
 
 def count_waits(entry: Callable[..., Any], rows: int, *tensors: Any) -> Any:
-    """Return `entry(*tensors)`. For tensors of the CPU, note how often a call fetches a value.
+    """Return `entry(*tensors)`. For tensors of the CPU, note how often a call fetches a value or synchronizes.
 
     The note is a fact about the submission, with the number of `rows`. On a GPU nothing is counted.
     """
     if tensors[0].is_cuda:
         return entry(*tensors)
     counts = [0]
-    with _Methods(counts), _Operators(counts), devices.watching(*tensors):
+
+    def waiting(*_: Any) -> None:
+        counts[0] += 1
+
+    everything, one_event = (patch.object(each, "synchronize", waiting) for each in (start, virtual_gpu.Event))
+    with everything, one_event, _Methods(counts), _Operators(counts), devices.watching(*tensors):
         result = entry(*tensors)
     if devices.device_of(result) == devices.CPU:
         raise NotATensor("the result is on cpu; it must be on cuda:0")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.protocol.target import target
-from grader.worker.simulator.cuda_tokens import Token, closing, tokenize
+from grader.worker.simulator.cuda_tokens import TYPES, Token, declarations, name_of_function, tokenize
 from grader.worker.simulator.cuda_variables import declared
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import first_error, line_mark
@@ -25,7 +25,6 @@ from grader.worker.toolchain.nvrtc import Compiled, compiled, no_cache_options
 
 _DEVICE = ("__global__", "__device__", "constexpr", "consteval")
 _OF_HOST = re.compile(r"\b(?:std|torch|at|c10|py|pybind11)\s*::")
-_TYPES = ("struct", "class", "union", "enum")
 _OF_THE_GPU = ("__global__", "__device__")
 _OF_A_THREAD = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\)*", re.MULTILINE)
@@ -74,7 +73,7 @@ _UNDEFINED = re.compile(r'identifier "(?P<name>[\w:]+)" is undefined|"std" has n
 _CONSTANT = "expression must be a modifiable lvalue"  # also for `__constant__` variables
 _AN_ERROR = re.compile(r"^(?P<file>cell|cuda_source)\((?P<line>\d+)\): error(?: #[\w-]+)?: (?P<text>.+)$", re.MULTILINE)
 _ADDED_WORDS = ("__device__", "__constant__", "__managed__", "__shared__")
-_NO_VARIABLES = ("using", "typedef", "template", "extern", "static_assert", "friend", *_TYPES)
+_NO_VARIABLES = ("using", "typedef", "template", "extern", "static_assert", "friend", *TYPES)
 # Errors that headers or host code may be missing for.
 _UNKNOWN = re.compile(
     r"is undefined|not open|no directories|must be a |has no (?:actual )?member|no instance of|not a template|"
@@ -124,7 +123,7 @@ def _failure(source: str, cell: str) -> dict[str, Any]:
         return {"absent": str(unsure)}
     if not text:
         return {}
-    line, message = first_error(text)
+    line, message = first_error(text, cell)
     return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:2000]}}
 
 
@@ -226,7 +225,7 @@ def device_code(source: str) -> DeviceCode:
     """Tell apart the code for the GPU and the host's, of a CUDA C++ source."""
     bare = _DIRECTIVE.sub(lambda found: _blank(found[0]), source)
     tokens = tokenize(bare)
-    parts = list(_parts(tokens, 0, len(tokens)))
+    parts = [_part(tokens, *each) for each in declarations(tokens, 0, len(tokens))]
     texts = [token.text for token in tokens]
     macros = " ".join(found[0] for found in _DIRECTIVE.finditer(source))
     calls = [*_calls(tokens, parts), *_launches(tokens, parts), *_of_a_thread(tokens, parts)]
@@ -279,37 +278,14 @@ def _with_directives(code: str, source: str) -> str:
     return code
 
 
-def _parts(tokens: list[Token], begin: int, end: int) -> Iterator[_Part]:
-    at = start = begin
-    while at < end:
-        text = tokens[at].text if tokens[at].kind == "punctuation" else ""
-        if text in ("(", "["):
-            at = max(closing(tokens, at), at)
-        elif text == ";":
-            yield _part(tokens, start, at, at + 1)
-            start = at + 1
-        elif text == "{":
-            head = [token.text for token in tokens[start:at] if not token.blank]
-            close = closing(tokens, at)
-            if close < 0:
-                return
-            if "namespace" in head or (head[:1] == ["extern"] and "(" not in head):
-                yield from _parts(tokens, at + 1, close)
-                start = close + 1
-            elif "(" in head and "=" not in head and not set(_TYPES) & set(head[:1]):
-                yield _part(tokens, start, at, close + 1)
-                start = close + 1
-            at = close
-        at += 1
-
-
 def _part(tokens: list[Token], begin: int, body: int, end: int) -> _Part:
     head = [token for token in tokens[begin:body] if not token.blank]
     words = [token.text for token in head]
     if "(" not in words:
         return _Part(begin, end, body, "", bool(_OF_HOST.search("".join(token.text for token in tokens[begin:end]))))
-    name = words[words.index("(") - 1] if words.index("(") else ""
-    device = any(word in _DEVICE for word in words) or words[0] in ("using", "typedef", "static_assert", *_TYPES)
+    at = name_of_function(tokens, begin - 1)
+    name = tokens[at].text if at else ""
+    device = any(word in _DEVICE for word in words) or words[0] in ("using", "typedef", "static_assert", *TYPES)
     return _Part(begin, end, body, name, not device)
 
 

@@ -73,13 +73,12 @@ def synchronize() -> None:
 
 
 def take_observed() -> list[str]:
-    """Return what was wrong with kernels that ran to their end, such as races, once."""
+    """Return what was wrong with kernels that ran to their end, such as races, and why a result is NaN, once."""
     found = []
     for library in _libraries.values():
         take = library.cuda_on_cpu_observed
         take.restype = ctypes.c_char_p
-        if text := take():
-            found.append(text.decode())
+        found += [text.decode() for text in iter(take, None)]
     return found
 
 

@@ -20,6 +20,7 @@ from grader.worker.simulator.cuda_tokens import (
     Token,
     closing,
     joined,
+    name_of_function,
     next_token,
     opening,
     previous_token,
@@ -86,7 +87,7 @@ _CALLED = '_Pragma("GCC error \\"a __global__ function call must be configured\\
 
 def _called_kernels(tokens: list[Token]) -> list[Token]:
     """Let the compiler refuse a kernel that is called like a function: it would run once, on the host."""
-    declared = {_declared_at(tokens, at) for at, token in enumerate(tokens) if token.text == "__global__"} - {0}
+    declared = {name_of_function(tokens, at) for at, token in enumerate(tokens) if token.text == "__global__"} - {0}
     names = {tokens[at].text for at in declared}
     result = list(tokens)
     for at, token in enumerate(tokens):
@@ -106,7 +107,7 @@ def _launch_bounds(tokens: list[Token]) -> list[Token]:
     """Let each kernel with `__launch_bounds__` compare its block with them first."""
     checks: dict[int, Token] = {}  # by the index of the body's brace
     for at, token in enumerate(tokens):
-        name = _declared_at(tokens, at) if token.text == "__global__" else 0
+        name = name_of_function(tokens, at) if token.text == "__global__" else 0
         if not name:
             continue
         begin = next((i for i in range(at, name) if tokens[i].text == "__launch_bounds__"), 0)
@@ -116,21 +117,6 @@ def _launch_bounds(tokens: list[Token]) -> list[Token]:
             bounds = " ".join(t.text for t in tokens[begin + 1 : end + 1] if not t.blank)
             checks[body] = Token("punctuation", f" ::cuda_on_cpu::keep_bounds{bounds};")
     return [each for at, token in enumerate(tokens) for each in (token, checks.get(at)) if each is not None]
-
-
-def _declared_at(tokens: list[Token], at: int) -> int:
-    """Return the index of the name that the `__global__` at `at` declares, or 0."""
-    i = at + 1
-    while i < len(tokens) and tokens[i].text not in (";", "{", "}"):
-        if tokens[i].text == "(":
-            name = previous_token(tokens, i - 1)
-            if tokens[name].text not in ("__launch_bounds__", "__attribute__", "__align__"):
-                return name if tokens[name].kind == "word" else 0
-            i = closing(tokens, i)
-            if i < 0:
-                return 0
-        i += 1
-    return 0
 
 
 def inline_ptx(tokens: list[Token]) -> list[Token]:

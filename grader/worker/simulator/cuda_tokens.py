@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-CLOSING = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
+CLOSING = {"(": ")", "[": "]", "{": "}"}
 OPENING = {close: open_ for open_, close in CLOSING.items()}
 
 Kind = Literal["comment", "string", "char", "number", "word", "space", "launch", "punctuation"]
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     | (?P<word>        [A-Za-z_$][\w$]* )
     | (?P<space>       (?:\s|\\\r?\n)+ )
     | (?P<launch>      <<<|>>> )
-    | (?P<punctuation> ::|->|\[\[|\]\]|. )
+    | (?P<punctuation> ::|->|. )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -85,3 +85,58 @@ def _partner(tokens: list[Token], indices: range, starts: Mapping[str, str], end
 def joined(tokens: list[Token]) -> str:
     """Return the tokens' text."""
     return "".join(token.text for token in tokens)
+
+
+TYPES = ("struct", "class", "union", "enum")
+
+
+def declarations(tokens: list[Token], begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Return where each declaration begins, where its body or `;` is, and where it ends, at file or namespace scope."""
+    head: list[str] = []  # outside of brackets
+    start = at = begin
+    while at < end:
+        token, after = tokens[at], at + 1
+        text = token.text if token.kind == "punctuation" else ""
+        if text == ";":
+            yield start, at, after
+            start, head = after, []
+        elif text in CLOSING:
+            after = closing(tokens, at) + 1
+            if text == "{" and not after:
+                return
+            after = after or at + 1
+            if text == "{" and ("namespace" in head or (head[:1] == ["extern"] and "(" not in head)):
+                yield from declarations(tokens, at + 1, after - 1)
+                start, head = after, []
+            elif text == "{" and _is_function(head):
+                yield start, at, after
+                start, head = after, []
+            else:
+                head.append(text)
+        elif not token.blank:
+            head.append(token.text)
+        at = after
+
+
+def _is_function(head: list[str]) -> bool:
+    depth = 0
+    for at, word in enumerate(head if head[:1] == ["template"] else ()):
+        depth += {"<": 1, ">": -1, ">>>": -3}.get(word, 0)
+        if word[0] == ">" and depth <= 0:
+            return _is_function(head[at + 1 :])
+    return "(" in head and "=" not in head and head[0] not in TYPES
+
+
+def name_of_function(tokens: list[Token], at: int) -> int:
+    """Return the index of the name of the function whose declaration goes on after `at`, or 0."""
+    i = at + 1
+    while i < len(tokens) and tokens[i].text not in (";", "{", "}"):
+        if tokens[i].text == "(":
+            name = previous_token(tokens, i - 1)
+            if tokens[name].text not in ("__launch_bounds__", "__attribute__", "__align__", "alignas"):
+                return name if tokens[name].kind == "word" else 0
+            i = closing(tokens, i)
+            if i < 0:
+                return 0
+        i += 1
+    return 0

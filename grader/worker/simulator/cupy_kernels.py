@@ -23,7 +23,7 @@ from grader.words import plural
 from grader.worker.simulator import header_build
 from grader.worker.simulator.cuda_library import Buffer, send_buffers, watch
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, translate
-from grader.worker.simulator.cuda_tokens import Token, closing, next_token, opening, previous_token, tokenize
+from grader.worker.simulator.cuda_tokens import Token, declarations, name_of_function, opening, tokenize
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
 from grader.worker.simulator.lacks import NotSimulated, is_of_cuda, lacking
 from grader.worker.toolchain import forked
@@ -55,8 +55,9 @@ class Kernel:
 
 def kernels_in(source: str) -> list[Kernel]:
     """Return the kernels that a source defines, in their order."""
-    code = [token for token in tokenize(source) if not token.blank]
-    found = (_kernel(code, at, source) for at, token in enumerate(code) if token.text == "__global__")
+    tokens = tokenize(source)
+    parts = declarations(tokens, 0, len(tokens))
+    found = (_kernel(tokens, begin, body, source) for begin, body, _ in parts if tokens[body].text == "{")
     return [kernel for kernel in found if kernel is not None]
 
 
@@ -72,42 +73,25 @@ def entries(names: Sequence[str]) -> str:
     )
 
 
-def _kernel(code: list[Token], at: int, source: str) -> Kernel | None:
-    begin, bound = at + 1, None
-    while begin < len(code) and code[begin].text != "(":
-        if code[begin].text in ("__launch_bounds__", "__attribute__") and code[begin + 1 : begin + 2]:
-            end = closing(code, begin + 1)
-            if end < 0:
-                return None
-            if code[begin].text == "__launch_bounds__":
-                bound = _number(code[begin + 2].text, source)
-            begin = end
-        begin += 1
-    if begin >= len(code) or code[begin - 1].kind != "word":
+def _kernel(tokens: list[Token], begin: int, body: int, source: str) -> Kernel | None:
+    words = [token.text for token in tokens[begin:body] if not token.blank]
+    marked = next((at for at in range(begin, body) if tokens[at].text == "__global__"), 0)
+    name = name_of_function(tokens, marked) if "__global__" in words else 0
+    if not name:
         return None
-    end = closing(code, begin)
-    if end < 0 or next_token(code, end + 1) >= len(code) or code[end + 1].text != "{":
-        return None  # a declaration
-    before = _before(code, at)
-    linkage = any(token.text == '"C"' for token in before) or _in_block_of_c(code, at)
-    return Kernel(code[begin - 1].text, linkage, any(token.text == "template" for token in before), bound)
+    bound = words[words.index("__launch_bounds__") + 2] if "__launch_bounds__" in words else ""
+    plain = '"C"' in words or _in_block_of_c(tokens[:begin])
+    return Kernel(tokens[name].text, plain, "template" in words, _number(bound, source))
 
 
-def _before(code: list[Token], at: int) -> list[Token]:
-    """Return the tokens before `__global__` in the same declaration."""
-    start = at
-    while start > 0 and code[start - 1].text not in (";", "}", "{"):
-        start -= 1
-    return code[start:at]
-
-
-def _in_block_of_c(code: list[Token], at: int) -> bool:
-    """Whether an `extern "C" {` is open here."""
-    i = previous_token(code, at - 1)
+def _in_block_of_c(before: list[Token]) -> bool:
+    """Whether an `extern "C" {` is open after these tokens."""
+    code = [token for token in before if not token.blank]
+    i = len(code) - 1
     while i >= 0:
         if code[i].text == "}":
             i = opening(code, i)
-        elif code[i].text == "{" and i >= 2 and code[i - 1].text == '"C"' and code[i - 2].text == "extern":
+        elif code[i].text == "{" and [token.text for token in code[max(0, i - 2) : i]] == ["extern", '"C"']:
             return True
         i -= 1
     return False
@@ -154,7 +138,7 @@ def build(
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S, check=False)
         except FileNotFoundError:
-            raise RuntimeError("There is no g++ here: CUDA C++ cannot be built for the CPU.") from None
+            raise RuntimeError("g++: not found") from None
         if done.returncode:
             if what := lacking(done.stderr) or ("counterpart of this code" if accepted else ""):
                 raise NotSimulated(what, place_of_error(done.stderr))

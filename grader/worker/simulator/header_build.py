@@ -32,21 +32,10 @@ class Parts(NamedTuple):
 
 def build(folder: Path) -> None:
     """Write the precompiled header and the object into `folder`, unless a compiler fails or there is none."""
-    common, source, unfinished = (
-        ["g++", "-fPIC", "-w", *COMPILER_FLAGS],
-        str(INCLUDE / _HEADER),
-        folder / "unfinished.o",
-    )
+    common, source = ["g++", "-fPIC", "-w", *COMPILER_FLAGS], str(INCLUDE / _HEADER)
+    unfinished = folder / "unfinished.o"  # a file in `folder` would include the built header
     header = [*common, _LINKED, "-x", "c++-header", source, "-o", str(folder / f"{_HEADER}.gch")]
-    functions = [
-        *common,
-        "-x",
-        "c++",
-        "-c",
-        source,
-        "-o",
-        str(unfinished),
-    ]  # a file in `folder` would include the built header
+    functions = [*common, "-x", "c++", "-c", source, "-o", str(unfinished)]
     try:
         with subprocess.Popen(functions, stderr=subprocess.DEVNULL) as other:
             done = subprocess.run(header, stderr=subprocess.DEVNULL, timeout=_LIMIT_S, check=False)

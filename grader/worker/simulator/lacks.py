@@ -24,6 +24,7 @@ _OF_TORCH = ("cuda",)  # the folder of the headers that need PyTorch's
 _LIMIT_S = 30
 _SENTENCE = "The simulator has no {}; on a GPU it will be judged; this says nothing about your work."
 _SAID = re.compile(re.escape(_SENTENCE).replace(r"\{\}", r"[^;\n]{1,300}"))
+_NO_COMPILER = re.compile(r"(?P<tool>[cg]\+\+): (?:command )?not found|(?P<ninja>Ninja) is required")
 _LINE = re.compile(r"\(line (\d+)\)")  # in the sentence, of a kernel that ran
 
 _ERROR = re.compile(r"\berror: (?P<text>.*)(?:\n\s*\d+ \| (?P<code>.*))?")
@@ -97,6 +98,9 @@ def sentence(what: str) -> str:
 
 def said_in(text: str) -> tuple[str, int | None] | None:
     """Return the sentence in an error's text, and the line that it names, or None if the text has no such sentence."""
+    if missing := _NO_COMPILER.search(text):
+        tool = missing["tool"] or "ninja"
+        return f"This machine has no `{tool}`, which compiles CUDA C++; this says nothing about your work.", None
     found = _SAID.search(text)
     if found is None:
         return None

@@ -163,19 +163,11 @@ def use_arguments(function: Callable[..., Any], tensors: Sequence[Any], read_onl
     names = names_of(_written(function))
     if len(names) != len(tensors):
         names = [f"argument {number}" for number in range(1, len(tensors) + 1)]
-    use_buffers(
-        [
-            Buffer(
-                each.data_ptr(),
-                _span(each) * each.element_size(),
-                GUARD_BYTES,
-                each.element_size(),
-                closed,
-                name.encode(),
-            )
-            for each, closed, name in zip(tensors, read_only, names, strict=True)
-        ]
-    )
+    buffers = []
+    for tensor, closed, name in zip(tensors, read_only, names, strict=True):
+        item = tensor.element_size()
+        buffers.append(Buffer(tensor.data_ptr(), _span(tensor) * item, GUARD_BYTES, item, closed, name.encode()))
+    use_buffers(buffers)
 
 
 def size_grids_as_on_a_gpu(function: Callable[..., Any]) -> None:

@@ -17,6 +17,7 @@ __all__ = ["access", "counting", "interpreting", "is_counting", "launched", "lin
 _SECTOR_BYTES = 32
 _MOST_LAUNCHES, _MOST_LINES = 64, 64  # of one call that are kept apart
 _FILE = "submission.py"
+_GRAPH = "<eval_with_key>"  # the file of a graph's code, by torch.fx
 
 interpreting = False  # whether a Triton launch runs: the interpreter itself copies its tensors
 
@@ -94,8 +95,8 @@ def launched(kernel: str, grid: tuple[int, ...], threads: int, line: int | None 
 
 
 def line_of_submission() -> int | None:
-    """Return the innermost line of the submission that runs now."""
+    """Return the innermost line of the submission that runs now; a captured graph, which a GPU fuses, has none."""
     frame: Any = sys._getframe(1)
     while frame is not None and not frame.f_code.co_filename.endswith(_FILE):
-        frame = frame.f_back
+        frame = None if frame.f_code.co_filename.startswith(_GRAPH) else frame.f_back
     return None if frame is None else int(frame.f_lineno)

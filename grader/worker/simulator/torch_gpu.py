@@ -12,9 +12,8 @@ from typing import Any
 
 import torch
 
-from grader.worker.simulator import virtual_gpu
+from grader.worker.simulator import start, virtual_gpu
 from grader.worker.simulator.devices import GPU, is_submission, use_default
-from grader.worker.simulator.start import synchronize
 
 _MEMORY_BYTES = 80 << 30
 _NVTX = ("range_push", "range_pop", "range_start", "range_end", "mark")
@@ -40,7 +39,7 @@ def install() -> None:
     cuda.mem_get_info = lambda device=None: (_MEMORY_BYTES, _MEMORY_BYTES)
     for name in _NVTX:
         setattr(cuda.nvtx, name, lambda *_, **__: 0)
-    accelerator.synchronize = lambda device=None: synchronize()
+    accelerator.synchronize = lambda device=None: start.synchronize()
     accelerator.current_device_index = lambda: 0
     accelerator.current_accelerator = _for_submissions(
         lambda check_available=False: torch.device(GPU), accelerator.current_accelerator

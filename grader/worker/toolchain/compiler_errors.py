@@ -105,6 +105,7 @@ _ELSEWHERE = re.compile(
     r"|(?P<undefined>undefined (?:reference to|symbol:?) .+)|multiple definition of (?P<twice>.+?);?)"
     r"(?:\n|$)"
 )
+_ENTRY = re.compile(r"[Ee]ntry function '(\w+)'")
 _MENTION = re.compile(r"(?P<file>[^\s:(]+)(?::(?P<gcc>\d+)(?::\d+)?|\((?P<nvcc>\d+)\))[:,]")
 _STRINGS = {
     "cuda_source": "the CUDA source",
@@ -114,21 +115,31 @@ _STRINGS = {
 }
 
 
-def first_error(text: str) -> tuple[int | None, str]:
+def first_error(text: str, cell: str = "") -> tuple[int | None, str]:
     """Return the line in the cell, if it is known, and the message of the first error of g++, nvcc, ptxas or a linker.
 
     Without a mark, lines count from the start of the learner's string, and the message names them. An error in a header
-    is reported at the learner's line that led there.
+    is reported at the learner's line that led there, and one of ptxas at the kernel's in `cell`.
     """
     match = _COMPILER.search(text)
     if match is None:
-        return None, _without_line(text)
+        message = _without_line(text)
+        kernel = _ENTRY.search(message)
+        return _line_of_kernel(kernel[1], cell) if kernel else None, message
     message = _clean(match["text"])
     place = _place_of(match, text)
     if place is None:
         return None, message
     name, line = place
     return (line, message) if name == CELL else (None, f"In {_STRINGS[name]}, line {line}: {message}")
+
+
+def _line_of_kernel(symbol: str, cell: str) -> int | None:
+    """Return the line on which the kernel with this symbol, perhaps a mangled one, is declared."""
+    for found in re.finditer(r"\b(\w+)\s*\(", cell):
+        if found[1] == symbol or f"{len(found[1])}{found[1]}" in symbol:
+            return cell.count("\n", 0, found.start()) + 1
+    return None
 
 
 def _only_line(wanted: str, cell: str) -> int | None:

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from grader.exercises import find
+from grader.feedback.sentences import explained
 from grader.judge.process.worker import Worker, WorkerFailed
 from grader.judge.sandbox.process_tree import compiles
+from grader.protocol.channel import ChannelTimeout
 
 _NEVER: Any = SimpleNamespace(answered=lambda number: False)
 
@@ -62,6 +64,28 @@ def test_the_phase_that_took_too_long_is_named(
         worker._await_answer(_NEVER, 1, 15.0, 90.0)
     assert failed.value.failure.message == said
     assert least_s <= _waited(waiting(built_s)) <= most_s
+
+
+@pytest.mark.parametrize("builds", [True, False])
+def test_an_import_that_still_builds_is_not_called_endless(
+    waiting: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch, builds: bool
+) -> None:
+    """A cell may build its extension while it is imported, for which headers may take too long."""
+
+    def receive(limit_s: float, **_: Any) -> None:
+        raise ChannelTimeout
+
+    worker = waiting(1e9 if builds else 0.0)
+    limits = {"_channel": SimpleNamespace(receive=receive), "_doing": "The import of the cell", "_look_s": 0.1}
+    vars(worker).update(limits)
+    monkeypatch.setattr("grader.judge.process.worker.time.monotonic", lambda: 0.0, raising=False)
+    with pytest.raises(WorkerFailed) as failed:
+        worker._receive(180.0)
+    failure = failed.value.failure
+    said = explained(failure, find("mean_cuda"))
+    assert failure.message.startswith("Building" if builds else "The import of the cell did not end within 180 s")
+    assert ("a loop never ends" in said.meaning) is not builds
+    assert ("The compiler was still running" in said.advice) is builds
 
 
 @pytest.mark.parametrize(("share", "least_s", "most_s"), [(1.0, 15, 16), (0.6, 20, 21), (0.3, 30, 31), (0.0, 15, 16)])

@@ -10,9 +10,9 @@ import pytest
 from grader.exercises import find
 from grader.judge.checking import buffers as buffers_module
 from grader.judge.checking.buffers import Buffers
+from grader.judge.gpu.ceilings import HostSpeed
 from grader.judge.process.worker import FILL, Round, WorkerFailed
 from grader.judge.timing import trial as trials
-from grader.judge.timing.host_speed import HostSpeed
 from grader.judge.timing.trial import BaselineFailed, TimedWrong, sample
 from grader.verdict import Failure, Mismatch
 from tests.judge.rounds import CASE, CLOCK, US, a_round

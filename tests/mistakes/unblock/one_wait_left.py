@@ -1,5 +1,5 @@
 # mistake: one condition for the whole matrix is still asked of the GPU
-# says: One call still asks the GPU for a value 1 time
+# says: In one call the CPU still waits for the GPU 1 time
 # runs: simulator
 import torch
 

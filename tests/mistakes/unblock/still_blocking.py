@@ -1,5 +1,5 @@
 # mistake: the pipeline as it was
-# says: it asks the GPU for a value
+# says: the CPU waits for the GPU
 # on_gpu: the blocking pipeline
 # runs: anywhere
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from grader.feedback.sentences import explained
+from grader.judge.process.claims import failure_of
 from grader.verdict import Verdict
+from grader.worker.failures import describe
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, translate
 from grader.worker.simulator.lacks import lacking, said_by, said_in, sentence
 from tests.forked import ForkingJudge
@@ -79,6 +82,20 @@ def test_the_sentence_is_found_in_an_error() -> None:
     said = sentence("inline PTX (line 12)")
     assert said_in(f"RuntimeError: {said}\nand more") == (said, 12)
     assert said_in("The simulator has no time.") is None
+
+
+@pytest.mark.parametrize(
+    ("error", "tool"),
+    [("Error building extension 'k': /bin/sh: 1: c++: not found", "`c++`"), ("g++: not found", "`g++`"),
+     ("Ninja is required to load C++ extensions", "`ninja`")],
+)  # fmt: skip
+def test_a_missing_compiler_is_not_the_learners_mistake(error: str, tool: str, tmp_path: Path) -> None:
+    """The work is not judged, and the report says what the machine lacks and how to get it."""
+    claim = describe(RuntimeError(error), tmp_path / "submission.py")
+    assert (claim["kind"], claim["line"]) == ("not_simulated", None)
+    found = explained(failure_of(claim))
+    assert f"This machine has no {tool}" in found.message
+    assert (found.title, "grader doctor" in found.advice) == ("This machine has no compiler", True)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_a_changed_literal_is_found_by_its_other_lines() -> None:
         ),
         (
             "ptxas error   : Entry function '_Z1kv' uses too much shared data (0x10000 bytes, 0xc000 max)",
-            None,
+            3,
             "Entry function '_Z1kv' uses too much shared data (0x10000 bytes, 0xc000 max)",
         ),
         (
@@ -69,5 +69,5 @@ def test_a_changed_literal_is_found_by_its_other_lines() -> None:
     ],
 )
 def test_the_first_error_is_found(text: str, line: int | None, message: str) -> None:
-    """The output of g++, nvcc, ptxas and the linker also has warnings and command lines."""
-    assert first_error(text) == (line, message)
+    """The output of g++, nvcc, ptxas and the linker also has warnings and command lines. ptxas names a kernel."""
+    assert first_error(text, "k = 1\n__global__ void kk() {}\n__global__ void k() {}\n") == (line, message)

@@ -2,6 +2,7 @@
 # exercise: softmax
 # runs: anywhere
 # gates: passes
+# needs: triton.language.advance
 import triton
 import triton.language as tl
 

@@ -179,9 +179,17 @@ CUDA_ON_CPU_UNSEEN static bool flag_like(uintptr_t address) {  // not in shared 
     return !region || (region->space != Space::shared && region->space != Space::dynamic);
 }
 
-CUDA_ON_CPU_UNSEEN static void forget_other_blocks(Cell& cell) {
+// A cell of shared memory. What it begins with is whatever another block has left there.
+CUDA_ON_CPU_UNSEEN static void look_at_shared(Cell& cell, uintptr_t address, bool reads, void* code) {
     for (Stamp* stamp : {&cell.write, &cell.atomic, cell.reads, cell.reads + 1})
         if (block_of(*stamp) != clocks.block) *stamp = 0;
+    if (!reads || cell.write || cell.atomic || *errors.unset) return;
+    char place[200];
+    describe_place(place, sizeof place, address);
+    snprintf(errors.unset, sizeof errors.unset,
+             "Line %d uses %s before any thread of the block has written it: shared memory begins with whatever was in "
+             "it, here NaN. Write a 0 where there is no element.",
+             line_of(code), place);
 }
 
 CUDA_ON_CPU_UNSEEN static void remember_read(Cell& cell, Stamp now) {
@@ -286,7 +294,12 @@ CUDA_ON_CPU_UNSEEN static void misaligned(uintptr_t address, size_t alignment, c
     char place[200];
     const Region* region = region_at(address);
     if (region) snprintf(place, sizeof place, "byte %zu of `%s`", size_t(address - region->begin), region->name);
-    else snprintf(place, sizeof place, "the address 0x%zx", size_t(address));
+    else if (region_beside(address) || is_usable(address, false)) snprintf(place, sizeof place, "the address 0x%zx", size_t(address));
+    else {
+        fail(cudaErrorLaunchFailure, true, "Outside: %s %s %s%s, at 0x%zx, which is in no array that the kernel was given.",
+             thread_name(clocks.now).text, verb, type, on_line(line).text, size_t(address));
+        stop();
+    }
     fail(cudaErrorLaunchFailure, true,
          "Misaligned: %s %s %s at %s%s. A GPU can access it only where its address is a multiple of %zu.",
          thread_name(clocks.now).text, verb, type, place, on_line(line).text, alignment);
@@ -342,6 +355,7 @@ CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, b
                 if (region_beside(at)) return stray(at, size, writes, code);
                 return;  // the simulator's own, or the host's
             }
+            if (region && region->end < at - at % 4 + 4 && region->end < end) return stray(region->end, size, writes, code);
             of_block = region && (region->space == Space::shared || region->space == Space::dynamic);
         }
         if (clocks.off) return;
@@ -351,7 +365,7 @@ CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, b
         bool wrote = false;
         Stamp found = 0;
         if (whole && !bit(page->split, word)) {
-            if (of_block) forget_other_blocks(page->words[word]);
+            if (of_block) look_at_shared(page->words[word], at, !writes || how == How::atomic, code);
             found = compare(page->words[word], at, now, writes, page->updated, wrote);
             at = next;
         } else {
@@ -359,7 +373,7 @@ CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, b
             if (!cells) return;
             const uintptr_t first = at;
             for (; at < next && at < end; ++at) {
-                if (of_block) forget_other_blocks(cells[at % 4]);
+                if (of_block) look_at_shared(cells[at % 4], at, !writes, code);
                 if (Stamp one = compare(cells[at % 4], first, now, writes, page->updated, wrote)) found = one;
             }
         }

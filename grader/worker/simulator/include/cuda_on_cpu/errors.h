@@ -25,6 +25,7 @@ struct Errors {
     bool broken = false;  // as on a GPU: after a failed kernel every later call fails
     char text[600] = "";    // what went wrong, in a sentence
     char observed[600] = "";  // what was wrong with a kernel that ran to its end
+    char unset[300] = "";  // a read of shared memory that nobody wrote: why a result is NaN
     char reason[200] = "";  // why the last launch was refused
 };
 CUDA_ON_CPU_STATE Errors errors;
@@ -51,11 +52,12 @@ __attribute__((format(printf, 1, 2))) CUDA_ON_CPU_UNSEEN static void observe(con
 }  // namespace cuda_on_cpu
 
 #ifndef CUDA_ON_CPU_LINKED  // otherwise prebuilt.py has compiled these functions
-// What `observe` kept, once, or a null pointer.
+// What `observe` kept, and then why a result is NaN, each once, or a null pointer.
 extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_observed() {
     static char taken[sizeof cuda_on_cpu::errors.observed];
-    memcpy(taken, cuda_on_cpu::errors.observed, sizeof taken);
-    *cuda_on_cpu::errors.observed = 0;
+    char* kept = *cuda_on_cpu::errors.observed ? cuda_on_cpu::errors.observed : cuda_on_cpu::errors.unset;
+    snprintf(taken, sizeof taken, "%s", kept);
+    *kept = 0;
     return *taken ? taken : nullptr;
 }
 

@@ -1,0 +1,41 @@
+"""Evidence about one call: the operations of torch in the lines of a submission."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from grader.worker.evidence import gather
+
+_CELL = """
+import torch
+
+def work(x):
+    return torch.relu(x * 2) + 1
+"""
+
+
+def _work() -> Any:
+    made: dict[str, Any] = {}
+    exec(compile(_CELL, "submission.py", "exec"), made)
+    return made["work"]
+
+
+def _seen(function: Any) -> list[tuple[str, int]]:
+    x = torch.ones(8)
+    return [(each["name"], each["line"]) for each in gather(lambda: function(x))["operations"]]
+
+
+def test_operations_are_listed_with_their_lines() -> None:
+    """Each of them reads and writes memory."""
+    assert _seen(_work()) == [("mul", 5), ("relu", 5), ("add", 5)]
+
+
+def test_a_full_graph_can_be_watched_before_and_after_it_is_compiled() -> None:
+    """Its operations are fused on a GPU, so none is listed; the function can still be called afterwards."""
+    torch.compiler.reset()
+    whole = torch.compile(_work(), fullgraph=True, dynamic=False, backend=lambda graph, _: graph.forward)
+    assert _seen(whole) == []
+    assert _seen(whole) == []
+    assert whole(torch.ones(4)).tolist() == [3.0] * 4
