@@ -56,7 +56,6 @@
 # | **ridge** | the arithmetic intensity at which a kernel stops being limited by memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **roofline** | the lower of peak and bandwidth times intensity: the highest rate that an operation can reach | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **schedule** | says which steps of a long run the profiler skips, warms up in and records | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
-# | **sectors** | the 32-byte pieces in which a GPU fetches memory | [Draw the roofline](01_profiling/04_draw_the_roofline.ipynb) |
 # | **Self CPU** | the time of an operation without the operations that it calls | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **spy** | a function that notes what it is called with | [Catch a lying benchmark](01_profiling/06_catch_a_lying_benchmark.ipynb) |
 # | **stream** | a queue of work on the GPU; several streams may run at the same time | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
@@ -84,15 +83,16 @@
 # | **grid** | all blocks of one launch | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **grid-stride** | a loop in which each thread skips ahead by the number of threads in the grid | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
 # | **in flight** | requested from memory but not yet delivered | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **lanes** | the 32 threads of a warp, numbered from 0 | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
 # | **Little's law** | bandwidth is the bytes in flight divided by the latency | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
-# | **occupancy** | the threads resident on an SM, as a share of the most that it can hold | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
+# | **occupancy** | the threads resident on an SM, as a share of the most that it can hold | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **race** | two threads use the same memory, and the result depends on which comes first | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **register tiling** | computing several elements per thread, with their sums in registers | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
 # | **schema** | an operator's inputs, outputs, and the arguments that it writes to | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **sector** | 32 bytes, the smallest piece that a GPU fetches from memory | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **shared memory** | memory on the SM that the threads of a block share | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **shuffle** | an instruction by which lanes read each other's registers | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
 # | **SM** | streaming multiprocessor, the part of a GPU that runs blocks | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
-# | **stream** | a queue of work on the GPU, which runs in order | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **TF32** | a tensor core's input format: float32 with 10 of the 23 binary digits of its fraction | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
 # | **warp** | 32 threads that run the same instruction together | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 

@@ -9,20 +9,17 @@ from importlib import import_module
 from typing import Any
 
 _PUBLIC: dict[str, tuple[str, ...]] = {
-    "gpu_or_simulator": ("busy_gpu", "load_cupy", "load_numba_cuda"),
     "reductions": (
         "active_warps", "compare_rungs", "draw_reduction_tree", "draw_shuffles", "measure_rungs", "run_rung",
         "show_rung",
     ),
     "drawing.displays": ("Picture", "side_by_side"),
-    "drawing.gpu_parts": ("draw_gpu", "draw_images", "sample_image"),
     "drawing.predictions": ("compare", "count_predictions"),
     "drawing.recorded_results": ("recorded",),
     "hopper.language_views": (
         "compiled_products", "count_hopper_instructions", "count_lines", "hopper_product", "show_product",
         "time_products",
     ),
-    "hopper.stage_ring": ("draw_ring",),
     "ladder.machine_code": ("compiled_ladder", "draw_loops", "ladder_loop", "nvrtc_view"),
     "ladder.period_search": (
         "draw_drift", "draw_fast_sine", "draw_folded", "draw_power", "draw_sampled", "drift",
@@ -32,21 +29,24 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "memory.attention_drawings": ("draw_running_maximum", "draw_score_tiles", "tile_kinds"),
     "memory.bandwidth_experiments": ("experiment",),
     "memory.block_drawings": (
-        "draw_blocks", "draw_grid", "draw_padded_rows", "draw_row_in_sram",
-        "draw_stages", "draw_transposed_tile", "partial_bytes",
+        "draw_blocks", "draw_gpu", "draw_grid", "draw_images", "draw_padded_rows", "draw_row_in_sram",
+        "draw_stages", "draw_transposed_tile", "partial_bytes", "sample_image",
     ),
     "memory.sectors_and_banks": (
         "bank_access", "draw_banks", "draw_padded_tile", "draw_sectors", "explore_banks", "explore_sectors",
         "warp_access",
     ),
     "memory.tiled_matmul": (
-        "draw_grouped_order", "draw_pipeline", "draw_thread_tile", "draw_tile_loop", "draw_waves",
+        "draw_grouped_order", "draw_pipeline", "draw_ring", "draw_thread_tile", "draw_tile_loop", "draw_waves",
         "explore_grouped_order", "explore_pipeline", "grouped_order",
     ),
     "profiling.benchmark_lies": ("PretendGpu", "ThisMachine", "draw_claims", "draw_waits", "show_lies"),
-    "profiling.call_timing": ("draw_timeline", "draw_times", "list_kernels", "time_after"),
-    "profiling.machine_ceilings": ("land", "measure_ceilings", "try_predictions"),
-    "profiling.roofline_chart": ("draw_roofline", "explore_roofline", "recorded_roofline"),
+    "profiling.call_timing": (
+        "busy_gpu", "draw_timeline", "draw_times", "list_kernels", "load_cupy", "load_numba_cuda", "time_after",
+    ),
+    "profiling.roofline": (
+        "draw_roofline", "explore_roofline", "land", "measure_ceilings", "recorded_roofline", "try_predictions",
+    ),
     "profiling.trace_timeline": ("recorded_output", "recorded_trace", "show_timeline"),
     "torch_compile.captured_graphs": ("draw_graph", "graph_breaks", "joint_graph"),
     "torch_compile.cpp_extensions": ("draw_operator", "lines_after_includes", "show_build_files"),

@@ -24,6 +24,7 @@ from grader.explore.drawing.displays import (
     code_html,
     finish,
     rectangle,
+    write,
 )
 from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.words import plural
@@ -72,9 +73,9 @@ def draw_reduction_tree(threads: int = 16, addressing: Addressing = "sequential"
     if threads > _MOST_DRAWN:
         raise ValueError(f"{threads} is too many threads to draw: choose at most {_MOST_DRAWN}.")
     steps = _steps(threads, addressing)
-    figure, axes = canvas(0.5 * threads + 2.2, 0.95 * (len(steps) + 1))
-    axes.set_xlim(-3.6, threads + 0.4)
-    axes.set_ylim(1.9 * len(steps) + 1.3, -0.5)
+    figure, axes = canvas(
+        0.5 * threads + 2.2, 0.95 * (len(steps) + 1), (-3.6, threads + 0.4), (1.9 * len(steps) + 1.3, -0.5)
+    )
     values = [1] * threads
     _row(axes, 0, values, set(), "1 each")
     for number, step in enumerate(steps, start=1):
@@ -102,7 +103,7 @@ def _row(axes: Axes, y: float, values: Sequence[int], written: set[int], label: 
         rectangle(axes, (place, y), 1, 1, facecolor=BLUE if dark else LIGHT, edgecolor=DARK, linewidth=0.8)
         colour = "white" if dark else DARK if not written and y == 0 else GREY
         axes.text(place + 0.5, y + 0.5, str(value), ha="center", va="center", fontsize=11, color=colour)
-    axes.text(-0.25, y + 0.5, label, ha="right", va="center", fontsize=11, color=DARK)
+    write(axes, -0.25, y + 0.5, label, 11, "right")
 
 
 def draw_shuffles(lanes: int = 8) -> Picture:
@@ -115,9 +116,9 @@ def draw_shuffles(lanes: int = 8) -> Picture:
     if lanes > _WARP:
         raise ValueError(f"A warp has {_WARP} lanes; {lanes} are too many.")
     offsets = [step[0][2] for step in _steps(lanes, "sequential")]
-    figure, axes = canvas(0.62 * lanes + 2.6, 0.95 * (len(offsets) + 1))
-    axes.set_xlim(-3.4, lanes + 0.4)
-    axes.set_ylim(1.9 * len(offsets) + 1.3, -0.5)
+    figure, axes = canvas(
+        0.62 * lanes + 2.6, 0.95 * (len(offsets) + 1), (-3.4, lanes + 0.4), (1.9 * len(offsets) + 1.3, -0.5)
+    )
     values = [1] * lanes
     _row(axes, 0, values, set(), "a 1 in each lane")
     for number, offset in enumerate(offsets, start=1):

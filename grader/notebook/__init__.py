@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from grader.errors import GraderError, UnusableSubmission
 from grader.notebook import progress_record
-from grader.notebook.cells import Found, exercise_of, solution_of
-from grader.notebook.continued_cell import continued_text, replace_cell
+from grader.notebook.cells import Found, continued_text, exercise_of, replace_cell, solution_of
 from grader.notebook.display import Live, quiet, show
 from grader.notebook.notebook_machine import device, gpu_name
 from grader.verdict import Verdict
@@ -136,7 +135,7 @@ def _under_nbgrader() -> bool:
 def _explain(exercise: object) -> None:
     from grader.bottleneck.explanation import explain as explained
     from grader.exercises import find
-    from grader.feedback.explanation_report import explanation_as_html, explanation_as_text
+    from grader.feedback.report import explanation_as_html, explanation_as_text
     from grader.judge.service import devices_of, evidence_of, shared_judge
 
     submission = solution_of(exercise).submission

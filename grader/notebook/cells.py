@@ -6,6 +6,7 @@ import functools
 import inspect
 import linecache
 import os
+import re
 import sys
 from dataclasses import dataclass, replace
 from typing import Any
@@ -156,3 +157,27 @@ def _inputs(running: Any) -> list[tuple[str, str]]:
         return []
     both = zip(history.input_hist_parsed, history.input_hist_raw, strict=False)
     return [(str(run), str(raw)) for run, raw in both]
+
+
+def continued_text(earlier: object, exercise: object) -> str:
+    """Return the text of the cell that solves `earlier`, with the name of the function that `exercise` asks for.
+
+    Raises:
+        UnknownExercise: no exercise has this id, or a function of this name.
+        UnusableSubmission: the earlier exercise is not written yet, or its cell cannot be found.
+    """
+    before, after = exercise_of(earlier), exercise_of(exercise)
+    found = solution_of(earlier)
+    if Cell("", found.submission.source).is_stub:
+        raise UnusableSubmission(f"`{before.entry}` is not written yet: write it first, then continue from it here.")
+    call = re.compile(r"^# *continue_from\(.*\n", re.MULTILINE)
+    return re.sub(rf"\b{re.escape(before.entry)}\b", after.entry, call.sub("", found.submission.source))
+
+
+def replace_cell(text: str) -> None:
+    """Put `text` in place of the cell that runs, in a notebook that can do so; print it elsewhere."""
+    running = shell()
+    if running is not None and hasattr(running, "kernel"):
+        running.set_next_input(text, replace=True)
+    else:
+        print(text)

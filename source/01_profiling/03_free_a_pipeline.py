@@ -10,7 +10,7 @@
 # - what to do when launches are the limit: larger batches, fewer kernels, CUDA graphs
 # - when to use Nsight Systems and Nsight Compute, and how to read a report of the latter
 #
-# **You need** about 60 minutes and PyTorch, but no CUDA. Without a GPU you profile the CPU, and the notebook shows what
+# **You need** about 70 minutes and PyTorch, but no CUDA. Without a GPU you profile the CPU, and the notebook shows what
 # was recorded on a GPU.
 #
 # **It writes** a small file into its folder, `mean_two_ways.py`. You may delete it afterwards.
@@ -147,7 +147,8 @@ show_timeline(recorded_trace("unblocked"), "the same without waits, recorded")
 recorded("traces/pipeline", "kernels", "waits", "span_us")
 
 # %% [markdown]
-# No waits, a fraction of the kernels, and a span that is several times shorter.
+# No waits, a fraction of the kernels, and a span that is several times shorter. Do not take speed-ups from a trace: a
+# profiler slows down what it records, most of all the launches.
 
 # %% [markdown]
 # ## Write it without the wait
@@ -361,7 +362,7 @@ print(Path("mean_two_ways.py").write_text(script), "characters written")
 #
 # `ERR_NVGPUCTRPERM` means that the counters are reserved for administrators on that machine.
 #
-# Before you unfold the report: two kernels run in this range. Which one do you expect near the limit of the memory?
+# Before you run the next cell: two kernels run in this range. Which one do you expect near the limit of the memory?
 
 # %%
 recorded_output("ncu")
@@ -372,7 +373,7 @@ recorded_output("ncu")
 # - `reduce_kernel`, the sum, uses most of what the memory can deliver, and little of the arithmetic. It is **memory-bound**.
 # - `vectorized_elementwise_kernel`, the division, is near zero in both: it is all launch. PyTorch multiplies by 1/n, hence the
 #   `MulFunctor` in its name. *L1/TEX* is the cache in each SM. Its share is high because it is relative to the
-#   cycles in which an SM was active: only eleven on average, because a single SM had work.
+#   cycles in which an SM was active: only a few on average, because a single SM had work.
 #
 # Do not compare these durations with a timeline. `ncu` locks the GPU to its base clock and flushes the caches before every
 # run, so that reports are comparable. `--clock-control none` and `--cache-control none` switch that off.
@@ -380,8 +381,8 @@ recorded_output("ncu")
 # %% [markdown]
 # ## Ask why
 #
-# A profiler shows numbers and leaves the conclusion to you. For an exercise of this course, `explain` suggests one.
-# Give it a function that passes its cases:
+# A profiler shows numbers and leaves the conclusion to you. For an exercise of this course, `explain` suggests one, once
+# your function passes its cases:
 #
 # ```python
 # from grader import explain
@@ -389,23 +390,9 @@ recorded_output("ncu")
 # explain(softmax)
 # ```
 #
-# For each cause that it finds, it names the line in your cell, a fix, and the most that the fix can gain. In a
-# terminal, `grader explain softmax.py` does the same. Each cause is followed by its evidence:
+# For each cause that it finds, it names the line in your cell, a fix, the most that the fix can gain, and the evidence.
+# Treat a cause as a hypothesis: fix it, and measure again.
 #
-# | Evidence | What it shows | Needs a GPU |
-# | --- | --- | --- |
-# | the text of the cell | waits for the GPU, kernels that are built again in each call | no |
-# | one observed call | launches, blocks and threads, operations of torch | no |
-# | accesses counted in the simulator | sectors, bank conflicts, repeated reads, atomics | no |
-# | the compiled code | spilled registers, double precision, missing tensor cores | no |
-# | a run under `torch.profiler` | grid, registers, shared memory and occupancy of each kernel | yes |
-# | the measured times | the share of the time for bytes, arithmetic, launches and waiting | yes |
-#
-# On a GPU, `explain` promises no gain beyond the recorded time of the course's own solution, scaled to your GPU. The
-# simulator counts accesses in a small case, and `explain` reads no hardware counters. So treat a cause as a hypothesis:
-# fix it, and measure again. If the evidence supports no cause, `explain` says so.
-
-# %% [markdown]
 # `explain` compares what each cause costs. In the next exercise you do the same. This is the evidence about a slow call:
 
 # %%
@@ -422,14 +409,15 @@ example = {
 #
 # Write `name_cause(evidence)`. It takes evidence like `example` and returns the name of the cause that costs the most time.
 # A call takes the time for the bytes that must move, plus the costs of four causes. Let `moving` be the time to move all
-# `moved_bytes` at the bandwidth of a copy.
+# `moved_bytes` at `copy_gbps`, the bandwidth of a copy. Two words come from chapter 2: memory delivers *sectors* of 32
+# bytes, and the threads of a kernel come in *blocks*, each of which runs on one SM.
 #
 # | Name | Cost |
 # | --- | --- |
 # | `"launches"` | `launch_us` for each launch after the first |
-# | `"repeated traffic"` | the time to move the bytes beyond `must_move_bytes`, at the bandwidth of a copy |
+# | `"repeated traffic"` | the time to move the bytes beyond `must_move_bytes`, also at `copy_gbps` |
 # | `"scattered access"` | the increase if `moving` is multiplied by `sectors_per_access / sectors_needed` |
-# | `"few blocks"` | with fewer blocks than SMs, the further increase if that is multiplied by `sms / blocks` |
+# | `"few blocks"` | with fewer blocks than SMs, the further increase if the result is multiplied by `sms / blocks` |
 # | `"none"` | the answer if no cause costs a tenth of `time_us`: the call is near its limit |
 #
 # A gigabyte per second is 1000 bytes per microsecond. In `example`, the two extra passes over the data cost more than the
@@ -505,6 +493,7 @@ count_predictions()
 # - counted the questions that a pipeline asks the GPU, and rewritten it so that it asks none
 # - seen a program that is limited by its launches, and three cures
 # - read a report of Nsight Compute
+# - computed what each cause costs a call, and named the largest
 #
 # ## Check yourself
 #

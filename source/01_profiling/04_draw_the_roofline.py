@@ -190,8 +190,9 @@ draw_roofline(ceilings, *points)
 # Only the matrix product computes much per byte. An operation on the slanted roof gains nothing from a processor that computes
 # twice as fast. It gains from moving fewer bytes: a smaller type, or one kernel instead of two.
 #
-# The distance to the roof tells you how much there is to gain. On a CPU, the softmax often lies below, because an exponential
-# costs far more than the one operation that we counted.
+# The distance to the roof tells you how much there is to gain. A point may lie a few per cent above the roof, because
+# the roof is a measurement, too. On a CPU, the softmax often lies below it, because an exponential costs far more than
+# the one operation that we counted.
 #
 # PyTorch's softmax on a GPU may lie below as well. On the recorded H200 it reached
 # ⟦ "%.0f" | format(100 * recorded(bench="roofline", case="torch softmax, 8192 × 8192", metric="bytes", gpu="H200").value / recorded(bench="roofline", case="torch softmax, 8192 × 8192", metric="median_us", gpu="H200").value / 1e3 / recorded(bench="ceilings", case="large copy", metric="bandwidth_gbps", gpu="H200").value) ⟧ %
@@ -214,8 +215,8 @@ explore_roofline(ceilings)
 recorded_roofline()
 
 # %% [markdown]
-# A point may lie a few per cent above the roof, since the roof is a measurement, too. The flat roof was measured on
-# random numbers. With matrices of *ones*, that of the recorded H200 would be
+# The time of `fuse` includes a copy of its result that the count leaves out. The flat roof was measured on random
+# numbers. With matrices of *ones*, the roof of the recorded H200 would be
 # ⟦ "%.0f" | format(100 * (recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.ones", metric="tflops", gpu="H200").value / recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.randn", metric="tflops", gpu="H200").value - 1)) ⟧ %
 # higher, and no product of real data would reach it. [Catch a lying benchmark](06_catch_a_lying_benchmark.ipynb)
 # explains why.
@@ -277,7 +278,7 @@ draw_roofline(ceilings, points[0], tiny, sparse)
 # ## Above the roof
 #
 # The slanted roof is the roof of *memory*. Square a matrix so small that it fits in a cache, again and again. From the second time
-# on, nothing has to come from memory. Predict how much faster your cache is: at which multiple of the roof does the point lie?
+# on, nothing has to come from memory. Predict how much faster your cache is: at what multiple of the roof does the point lie?
 
 # %%
 prediction = ...  # times the roof

@@ -807,9 +807,6 @@ except NotImplementedError:
 #
 # Your function sees only what the benchmark does to *your* functions. A benchmark that notices that it is being watched can
 # behave. And no probe tells you whether the baseline is the best one, or whether the sizes are the ones that matter.
-#
-# The judge of this course has the opposite problem: there, the *kernel* may cheat. So its clock is in another process, and the
-# data is drawn after the code is loaded. Every result is compared, and no submission can slow the baseline down.
 
 # %% [markdown]
 # ## Extra credit

@@ -72,6 +72,7 @@ out
 # - `a ? b : c` is Python's `b if a else c`. `nullptr` is a pointer to nothing, like `None`.
 # - `for (int k = 0; k < 8; k++) { … }` runs its body for `k` = 0, 1, … 7.
 # - `/` between two `int` drops the fraction. There is no `**`.
+# - `extern "C"` keeps a function's plain name, so that `ctypes` finds it. A `const char*` is a string.
 
 # %% [markdown]
 # ## Where threads run
@@ -84,9 +85,8 @@ draw_gpu()
 
 # %% [markdown]
 # A GPU consists of **streaming multiprocessors** (**SMs**); an H200 has 132. Each block runs on one SM, which can hold
-# several blocks at a time. The other blocks wait in line. A block must fit on its SM, so it has at most 1,024 threads. A
-# grid can have billions. A block's threads run in groups of 32, called **warps**: all threads of a warp run the same
-# instruction together.
+# several blocks at a time. The other blocks wait in line. A block has at most 1,024 threads; a grid can have billions. A
+# block's threads run in groups of 32, called **warps**: all threads of a warp run the same instruction together.
 
 # %% [markdown]
 # ## A thread for each element
@@ -255,7 +255,7 @@ print(out == x * x)
 #
 # ⟦ gate("square_matrix", "torch").points ⟧ of ⟦ exercise("square_matrix").max_points ⟧ points are for reaching
 # ⟦ gate("square_matrix", "torch").at_least ⟧ of PyTorch's own speed (`x * x`) at
-# ⟦ gate("square_matrix", "torch").cases | join(", ") ⟧. Predict: which share of it can a kernel of your own reach for a
+# ⟦ gate("square_matrix", "torch").cases | join(", ") ⟧. Predict: what share of it can a kernel of your own reach for a
 # small matrix, 256 × 256? Write 0.5 for half.
 
 # %%
@@ -501,9 +501,8 @@ compare(prediction, lines, "lines")
 #
 # 1. **Keep torch's headers away from `nvcc`.** A kernel needs pointers and numbers, not tensors. Pass `x.data_ptr()`
 #    from Python, and use `no_implicit_headers=True`. This is what the exercises do. With no `functions` there is no
-#    binding, so `is_python_module=False`: the result is a plain library for `ctypes`. A function that is marked
-#    `extern "C"` keeps its plain name in it. `ctypes` knows no C++, so set each argument's type: `c_void_p` for a
-#    pointer, `c_int` for an `int`. Otherwise it cuts a 64-bit pointer to 32 bits.
+#    binding, so `is_python_module=False`: the result is a plain library for `ctypes`. `ctypes` knows no C++, so set each
+#    argument's type: `c_void_p` for a pointer, `c_int` for an `int`. Otherwise it cuts a 64-bit pointer to 32 bits.
 # 2. **Build for one GPU.** Set `TORCH_CUDA_ARCH_LIST` to an architecture such as `9.0`, or to `native`. The default
 #    builds for each kind of GPU in the machine. Without a GPU you must name one, or the build stops with an
 #    `IndexError`.
@@ -511,17 +510,16 @@ compare(prediction, lines, "lines")
 #    PyTorch has it as `torch.cuda._compile_kernel`. The underscore means that it may change.
 #
 # These build times were recorded. Two rows are ways to register an operator with PyTorch, in a file that `nvcc` does
-# not see: `TORCH_LIBRARY`, and the same with torch's **stable ABI**. An ABI (application binary interface) says how
-# compiled code calls other compiled code. The stable one has smaller headers, and a library built with it also works
-# with later versions of torch.
+# not see: `TORCH_LIBRARY`, and the same with torch's **stable ABI**. Its headers are smaller, and a library built with it
+# also works with later versions of torch.
 
 # %%
 recorded("load_inline", "build_s")
 
 # %% [markdown]
 # NVRTC compiles GPU code only. The launch stays in Python, which makes a call slower, and there are no C++ libraries on
-# the CPU's side. For trying out a kernel it is the quickest way. For a library, `load_inline` is a step on the way to
-# a proper extension.
+# the CPU's side. It is the quickest way to try out a kernel. For a library, `load_inline` is a step on the way to a
+# proper extension.
 
 # %% [markdown]
 # ## Extra credit

@@ -28,9 +28,9 @@ device
 # %% [markdown]
 # ## Memory comes in sectors
 #
-# A GPU runs threads in groups of 32, called **warps**: threads 0 to 31 of a block are the first warp, 32 to 63 the
-# next. In a block of two dimensions x counts first, so in a block of 32 × 8 threads each warp is one row. The threads
-# of a warp run the same instruction together: a load is one request with 32 addresses.
+# Threads 0 to 31 of a block are its first **warp**, 32 to 63 the next. In a two-dimensional block, x varies fastest, so
+# in a block of 32 × 8 threads each warp is one row. The threads of a warp run the same instruction together: a load is
+# one request with 32 addresses.
 #
 # Memory does not answer with single floats. It delivers **sectors** of 32 bytes, which begin at multiples of 32. Four
 # sectors make a **line** of 128 bytes in the caches. A load costs the sectors that its 32 addresses touch, each once.
@@ -258,7 +258,7 @@ compare(prediction, len(warp_access(stride=8192).sectors), "sectors", how="compu
 
 # %% [markdown]
 # One side is coalesced, the other is not; in `writes_rows` it is the other way round. The third kernel, `copy`, moves
-# the same bytes with both sides coalesced. Predict: which share of the copy's bandwidth does `reads_rows` reach?
+# the same bytes with both sides coalesced. Predict: what share of the copy's bandwidth does `reads_rows` reach?
 
 # %%
 prediction = ...  # share of the copy, 0.5 for half
@@ -471,7 +471,7 @@ print(x, out, sep="\n")
 # exercise("transpose").max_points ⟧ points are for reaching ⟦ gate("transpose", "copy").at_least ⟧ of the speed of a
 # copy at ⟦ gate("transpose", "copy").cases | join(", ") ⟧, measured side by side on your GPU.
 #
-# Predict: which share of a copy's speed did the authors' kernel reach?
+# Predict: what share of a copy's speed did the authors' kernel reach?
 
 # %%
 prediction = ...  # the copy's time divided by the kernel's, at 8192 × 8192
@@ -573,14 +573,14 @@ count_predictions()
 #
 # ## Check yourself
 #
-# <details><summary>A warp reads 32 values of type <code>double</code> (8 bytes) side by side. How many sectors, and which share is used?</summary>
+# <details><summary>A warp reads 32 values of type <code>double</code> (8 bytes) side by side. How many sectors, and what share is used?</summary>
 #
 # 256 bytes are 8 sectors, and all of each is used. The number of sectors alone says nothing: the share that is used
 # matters.
 #
 # </details>
 #
-# <details><summary>Colour images lie in memory as red, green, blue, red, green, blue … bytes. A warp's threads each read the red byte of their pixel. Which share of the sectors is used by this load, and is the rest lost?</summary>
+# <details><summary>Colour images lie in memory as red, green, blue, red, green, blue … bytes. A warp's threads each read the red byte of their pixel. What share of the sectors is used by this load, and is the rest lost?</summary>
 #
 # A third: 32 bytes of 3 sectors. The rest is not lost: the next two loads take green and blue from the same sectors,
 # which are in the cache by then.

@@ -74,7 +74,7 @@ draw_reduction_tree(16)
 # Each dark place was written in that step. Its thread added the place half the length further on (dashed line) to its
 # own place (full line). A block of 256 threads needs 8 steps.
 #
-# This order is called *halves first*. Another one is *neighbours first*. The sums are just as right, and it takes just
+# This order is called *halves first*. Another one is *neighbours first*. The sums are just as correct, and it takes just
 # as many steps.
 
 # %%
@@ -108,7 +108,7 @@ print("warps in each step, neighbours first:", neighbours)
 show_rung("tree")
 
 # %% [markdown]
-# `a ? b : c` is Python's `b if a else c`: a thread past the end adds a 0.
+# A thread past the end adds a 0.
 #
 # ### Which barriers it needs
 #
@@ -208,8 +208,8 @@ compare(prediction, round(in_flight / (256 * 4)), "blocks", how="computed")
 #   multiple of 16. The start of a tensor that PyTorch has allocated is one; the start of `x[1:]` is not.
 # - **Several loads per thread** that do not depend on each other: `#pragma unroll 4` above the loop, or four variables.
 #
-# Both together are 64 bytes per thread. By this count two blocks per SM would be enough. The table shows how the number
-# of blocks affects the grid-stride loop above, and the authors' solution, which loads by `float4`:
+# Together they put 64 bytes per thread in flight. By this count two blocks per SM would be enough. The table shows how
+# the number of blocks affects the grid-stride loop above, and the authors' solution, which loads by `float4`:
 
 # %%
 recorded("reductions/blocks", "share_of_read_by_float", "share_of_read_by_float4")
@@ -220,7 +220,8 @@ recorded("reductions/blocks", "share_of_read_by_float", "share_of_read_by_float4
 #
 # The loop by `float` does better than the count allows: with 8 blocks per SM it comes close to the speed of reading.
 # Its threads must have more than one float in flight. A compiler may unroll such a loop by itself, and issue several loads
-# before the first addition. With a GPU you can test this: write `#pragma unroll 1` above the loop.
+# before the first addition. With a GPU you can test this in the exercise: write `#pragma unroll 1` above a loop over
+# single floats.
 
 # %% [markdown]
 # ## The rungs compared
@@ -497,7 +498,7 @@ def mean_cuda(x, out):
 
 # %% [markdown]
 # Correct before fast. `check` builds the text of the cell above in a separate process. Some of its vectors are all 1:
-# their mean shows which share of the elements you have counted. If you get a `NameError`, run the exercise's cell
+# their mean shows what share of the elements you have counted. If you get a `NameError`, run the exercise's cell
 # first.
 
 # %% nbgrader={"grade_id": "check-mean_cuda", "grade": true, "locked": true, "points": 5}
@@ -522,7 +523,7 @@ out
 # ⟦ gate("mean_cuda", "torch").cases | join(", ") ⟧ (on a faster GPU the vector is longer). `torch.mean` is written
 # for every shape, type and set of dimensions, and it is good. But like you, it cannot read faster than memory delivers.
 #
-# Predict: which share of its speed did the authors' kernel reach, at 65,536 elements? Write 0.5 for half.
+# Predict: what share of its speed did the authors' kernel reach, at 65,536 elements? Write 0.5 for half.
 
 # %%
 prediction = ...  # torch.mean's time divided by the kernel's

@@ -230,7 +230,7 @@ x.grad
 # $$ f'(x) \approx \frac{f(x + h) - f(x - h)}{2h}. $$
 #
 # At $x = 1.5$ the derivative of $x^3$ is 6.75. Take $h = 10^{-6}$ and float32, which keeps about seven digits. Predict:
-# by how many per cent is the difference off?
+# by what percentage is the difference off?
 
 # %%
 prediction = ...  # per cent

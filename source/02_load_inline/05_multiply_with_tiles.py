@@ -46,8 +46,8 @@ __global__ void product(const float* a, const float* b, float* out, int M, int N
 }"""
 
 # %% [markdown]
-# C++'s `for (int k = 0; k < K; k++) …` runs its statement for `k` = 0, 1, … K - 1. The launcher below covers `out` with
-# blocks of 16 × 16 threads. `build` compiles it, and `run` makes the result and launches the kernel.
+# The launcher below covers `out` with blocks of 16 × 16 threads. `build` compiles it, and `run` makes the result and
+# launches the kernel.
 
 # %%
 launcher = r"""
@@ -86,7 +86,7 @@ print(out.shape, "largest difference:", (out - a @ b).abs().max().item())
 # That is an **arithmetic intensity** of 0.25 operations per byte.
 #
 # By its data sheet, an H200 computes 67 trillion float32 operations per second, and its memory delivers 4,800 GB/s.
-# Suppose that every load goes to memory. Predict: which share of the arithmetic peak can the naive kernel reach?
+# Suppose that every load goes to memory. Predict: what share of the arithmetic peak can the naive kernel reach?
 
 # %%
 prediction = ...  # share of the peak, 0.5 for half
@@ -115,6 +115,7 @@ draw_tile_loop(step=2)
 #
 # ```cpp
 # __shared__ float tile_a[32][32], tile_b[32][32];
+# int first_row = blockIdx.y * 32, first_column = blockIdx.x * 32;
 # float sum = 0.0f;
 # for (int first = 0; first < K; first += 32) {
 #     // load: tile_a[i][j] is a[first_row + i][first + j], tile_b[i][j] is b[first + i][first_column + j]
@@ -380,7 +381,7 @@ print("wrong elements:", (out != a).sum().item(), "of", a.numel())
 # - ⟦ gate("matmul_tiled", "cublas").points ⟧ more are for ⟦ gate("matmul_tiled", "cublas").at_least ⟧, which takes
 #   tiles in registers.
 #
-# With a GPU, the next cell measures the naive kernel first.
+# With a GPU, the next cell measures the naive kernel.
 
 # %%
 if device == "cuda":
@@ -391,19 +392,19 @@ if device == "cuda":
         print(f"{name}: {2 * 4096**3 / do_bench(call) / 1e9:.1f} TFLOPS")
 
 # %% [markdown]
-# Predict: which share of cuBLAS's speed does your kernel reach?
+# The authors' kernel has 8 × 8 sums per thread. Predict: what share of cuBLAS's speed did it reach at
+# 4096 × 4096 × 4096?
 
 # %%
-prediction = ...  # cuBLAS's time divided by yours, at 4096 × 4096 × 4096
+prediction = ...  # cuBLAS's time divided by the kernel's
+
+# %%
+shares = recorded("matmul_tiled", "ratio_vs_cublas")
+compare(prediction, shares.value("ratio_vs_cublas", "4096 × 4096 × 4096, normal random numbers"), how="recorded")
+shares
 
 # %%
 benchmark(matmul_tiled)
-
-# %% [markdown]
-# The authors' kernel, with 8 × 8 sums per thread, reached this share of cuBLAS's speed:
-
-# %%
-recorded("matmul_tiled", "ratio_vs_cublas")
 
 # %% [markdown]
 # The smaller the matrices, the fewer tiles of 128 × 128 there are for the SMs: 64 at size 1024, and only 16 at 512.
@@ -418,7 +419,7 @@ recorded("matmul_tiled", "ratio_vs_cublas")
 # | a column of eight sums per thread | ⟦ recorded(bench="matmul_tiled/column_in_registers", case="4096 × 4096 × 4096, normal random numbers", metric="ratio_vs_cublas", gpu="H200") ⟧ |
 # | 8 × 8 sums per thread: the authors' kernel | ⟦ recorded(bench="matmul_tiled", case="4096 × 4096 × 4096, normal random numbers", metric="ratio_vs_cublas", gpu="H200") ⟧ |
 #
-# With a GPU, compare your prediction with the report. If yours is slower than you want, go through this list in order:
+# If yours is slower than you want, go through this list in order:
 #
 # 1. **Are all loads and stores coalesced?** In both, `threadIdx.x` must be what moves by one element.
 # 2. **How many reads does a multiplication need?** Count them, as above. One element per thread needs 2.
@@ -444,8 +445,8 @@ recorded("matmul_tiled", "ratio_vs_cublas")
 #
 # </details>
 #
-# 2. Store the tile of `a` without transposing it, `tile_a[row][k]` with rows of 8 floats. How many ways is the bank
-#    conflict when a warp reads it, if the warp's threads belong to two rows of threads?
+# 2. Store the tile of `a` without transposing it, `tile_a[row][k]` with rows of 8 floats. A warp's threads
+#    belong to two rows of threads. Which bank conflict occurs when the warp reads the tile?
 #
 # <details><summary>Answer</summary>
 #

@@ -116,8 +116,7 @@ side_by_side(Numba=double_numba, Triton=double_triton)
 # | in brackets | blocks, threads per block | the **grid**: programs along each axis, a tuple |
 # | block size | part of the launch | an argument of the kernel |
 #
-# In Triton you never name a number of threads. A program has 128 unless you ask for more, and the compiler decides
-# which thread does what.
+# A Triton program has 128 threads by default, and the compiler decides which thread does what.
 #
 # A launch also takes time on the CPU:
 # ⟦ recorded(bench="launches", case="Triton", metric="host_us", gpu="H200") ⟧ in Triton on the machine with the recorded H200,
@@ -327,23 +326,23 @@ bytes_moved = 3 * 4 * n  # reads x, reads y, writes out
 compare(prediction, bytes_moved / 4800e9 * 1e6, "µs", how="computed")
 
 # %% [markdown]
-# Nothing reaches the specified value, so we compare with a plain copy. Predict the share of a copy's bandwidth that
-# your kernel reaches at n = 2²⁵. Predict also what `torch.compile` does with `x + y`: is it faster, slower, the same?
-# Then measure. ⟦ gate("vector_add", "torch").points ⟧ of ⟦ exercise("vector_add").max_points ⟧ points are for reaching
+# Nothing reaches the specified value, so we compare with a plain copy.
+# ⟦ gate("vector_add", "torch").points ⟧ of ⟦ exercise("vector_add").max_points ⟧ points are for reaching
 # ⟦ gate("vector_add", "torch").at_least ⟧ of `torch.add`'s speed at ⟦ gate("vector_add", "torch").cases | join(", ") ⟧,
 # which is 2²⁵.
+#
+# Predict: what share of a copy's bandwidth did the authors' kernel reach at that size, on an H200?
 
 # %%
-prediction = ...  # share of the bandwidth of a copy, and a word for torch.compile
+prediction = ...  # of the bandwidth of a copy
+
+# %%
+found = recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
+compare(prediction, found.value("share_of_copy", "33,554,432 elements"), "of a copy", how="recorded")
+found
 
 # %%
 benchmark(vector_add)
-
-# %% [markdown]
-# Compare your prediction with the report. This is what the authors' kernel reached:
-
-# %%
-recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 
 # %% [markdown]
 # Read the plot from the left.
@@ -360,8 +359,8 @@ recorded("vector_add", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
 #   bandwidth on an H200. A copy is a yardstick, not a law: half of its bytes are writes, but only a third of an
 #   addition's.
 # - **Do not trust a ratio far from 1** at the small sizes of your own plot. Calling a Triton kernel can take the CPU,
-#   called the host, tens of µs, longer than such a kernel runs. Then the GPU waits for the call, and you have measured
-#   the host. The recorded table leaves the host out.
+#   called the host, tens of µs, longer than such a kernel runs. Then the GPU waits, and you have measured the host. The
+#   recorded table leaves the host out.
 #
 # So an addition alone is not worth a kernel. It is worth one when several operations share one trip to memory, which is
 # the subject of the softmax notebook.

@@ -421,7 +421,7 @@ check(matmul)
 # - ⟦ gate("matmul", "cublas").points ⟧ for ⟦ gate("matmul", "cublas").at_least ⟧ times the speed of cuBLAS, as the
 #   geometric mean over ⟦ gate("matmul", "cublas").cases | join(" and ") ⟧
 #
-# Predict the ratio before you run this. With a GPU each new size is tuned, which takes a while.
+# With a GPU each new size is tuned, which takes a while.
 
 # %%
 benchmark(matmul)

@@ -242,10 +242,7 @@ check(matmul_open)
 # %% [markdown]
 # ## How fast is the fastest?
 #
-# Predict first: at which of the sizes in the plot do you come closest to cuBLAS?
-
-# %%
-prediction = ...  # N
+# Look for the sizes at which you come closest to cuBLAS.
 
 # %%
 benchmark(matmul_open)

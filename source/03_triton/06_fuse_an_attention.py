@@ -212,9 +212,8 @@ compare(prediction, round(2 / 3, 2), "of a copy", how="computed")
 # on at the same time. With one program on each of 132 SMs, rows of 65,536 elements take 33 MiB together, and rows of
 # 262,144 take 132 MiB. The L2 cache of an H100 or H200 has 50 MB.
 #
-# The short rows of [Fuse a softmax](03_fuse_a_softmax.ipynb) stay on the chip between the two uses. At N = 32768 that
-# kernel reached ⟦ recorded(bench="softmax", case="4096 × 32768", metric="share_of_copy", gpu="H200") ⟧ of a copy on an
-# H200.
+# The kernel of [Fuse a softmax](03_fuse_a_softmax.ipynb) reads each row once. At N = 32768 it reached
+# ⟦ recorded(bench="softmax", case="4096 × 32768", metric="share_of_copy", gpu="H200") ⟧ of a copy on an H200.
 
 # %%
 benchmark(softmax_long)
@@ -228,10 +227,10 @@ recorded("softmax_long", "ratio_vs_torch", "ratio_vs_eager", "ratio_vs_compile",
 #
 # ### Several programs per row
 #
-# All SMs together have 33 MiB of registers, enough for many rows. So let several programs share a row. Each loads one
-# piece of 8,192 elements and keeps it in registers. It stores its maximum and its sum, and waits until all programs of
-# the row have done so. Then it combines these few numbers, and stores its piece of the output. Each element is read
-# once.
+# All SMs together have 33 MiB of registers, and a row of 262,144 takes 1 MiB. So let several programs share a row. Each
+# loads one piece of 8,192 elements and keeps it in registers. It stores its maximum and its sum, and waits until all
+# `PIECES` programs of the row have done so. Then it combines these few numbers, and stores its piece of the output. Each
+# element is read once. This is the wait, with one counter per row that starts at 0:
 #
 # ```python
 # tl.atomic_add(done_ptr + row, 1, sem="release")
@@ -239,9 +238,9 @@ recorded("softmax_long", "ratio_vs_torch", "ratio_vs_eager", "ratio_vs_compile",
 #     pass
 # ```
 #
-# Waiting for another program is dangerous: if it cannot start before this one ends, both wait forever. This kernel is
-# safe as long as all programs of a row fit on the GPU together, because programs start in the order of their numbers.
-# For longer rows the authors' launch falls back to one program per row.
+# Waiting for another program is dangerous: if it cannot start before this one ends, both wait forever. CUDA guarantees
+# no order, but in practice programs start in the order of their numbers. So the wait ends if all programs of a row fit on
+# the GPU together. For longer rows the authors' launch uses one program per row.
 
 # %%
 recorded("softmax_long/fastest", "ratio_vs_torch", "ratio_vs_compile", "share_of_copy")
@@ -552,18 +551,23 @@ compare(prediction, [exp_over_products(64), exp_over_products(128)], how="comput
 #
 # Both are geometric means over ⟦ gate("attention", "sdpa").cases | join("; ") ⟧ (heads × length × head size).
 #
-# Predict for these cases: how many times as fast is your kernel as the eager sequence, and as PyTorch's fused kernels?
+# Predict for 32 × 4096 × 64 without a causal mask: how many times as fast as the eager sequence was the authors' kernel,
+# on an H200?
 
 # %%
-prediction = ...  # two ratios
+prediction = ...  # times as fast as the eager sequence
+
+# %%
+found = recorded("attention", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compile")
+compare(prediction, found.value("ratio_vs_eager", "32 × 4096 × 64"), "times as fast", how="recorded")
+found
 
 # %%
 benchmark(attention)
 
-# %%
-recorded("attention", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compile")
-
 # %% [markdown]
+# With a causal mask the lead is larger: the eager sequence still computes all scores, and masks them in one more operation.
+#
 # With a GPU, compare your TFLOPS with those of [Match cuBLAS](05_match_cublas.ipynb), where the authors' product reached
 # ⟦ recorded(bench="matmuls", case="descriptors, persistent grid, 4096", metric="rate_tflops", gpu="H200") ⟧ on an H200.
 # Part of the difference is the time for maxima, exponentials and factors, in which the tensor cores wait.
@@ -595,7 +599,7 @@ recorded("attention/fastest", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compi
 #
 # $$ \sum_k P_{ik}\, dP_{ik} = \sum_k P_{ik} \sum_c dO_{ic} V_{kc} = \sum_c dO_{ic} O_{ic} =: D_i, $$
 #
-# a product of two rows that the program has anyway. Finally, since $S = Q K^T / \sqrt d$,
+# a dot product of two rows that the program has anyway. Finally, since $S = Q K^T / \sqrt d$,
 #
 # $$ dQ = dS\, K / \sqrt d, \qquad dK = dS^T Q / \sqrt d. $$
 #
@@ -640,8 +644,8 @@ products_forward, products_backward = 2, 5  # q kᵀ, p v; q kᵀ again, pᵀ dO
 compare(prediction, products_backward / products_forward, "times", how="computed")
 
 # %% [markdown]
-# One of the five computes the scores a second time. By the count above that is cheap: the products on the chip take far
-# less time than $n^2$ numbers on their way to memory and back.
+# One of the five computes the scores a second time. By the count above, that takes far less time than moving $n^2$
+# numbers to memory and back.
 #
 # In a kernel each program takes a tile of *keys*, so that `grad_k` and `grad_v` stay in its accumulators. `grad_q` then
 # gets a part from every program. Either the programs add these parts with atomics, or a second kernel computes `grad_q`
@@ -663,16 +667,7 @@ compare(prediction, products_backward / products_forward, "times", how="computed
 #
 # </details>
 #
-# 2. Take 4 rows of 262,144 elements. How many SMs work, and how would you use all of them?
-#
-# <details><summary>Answer</summary>
-#
-# Four. Give each program a piece of a row. A first kernel writes the maximum and the sum of every piece, a few bytes. In
-# a second kernel each program combines those of its row, and writes its piece of the output.
-#
-# </details>
-#
-# 3. With a causal mask, the program of the first rows has one or two tiles, and the program of the last rows has all of
+# 2. With a causal mask, the program of the first rows has one or two tiles, and the program of the last rows has all of
 #    them. In which order should the programs start?
 #
 # <details><summary>Answer</summary>
@@ -683,7 +678,7 @@ compare(prediction, products_backward / products_forward, "times", how="computed
 #
 # </details>
 #
-# 4. Autotune `BLOCK_M`, `BLOCK_N`, `num_warps` and `num_stages`, as in [Multiply matrices](04_multiply_matrices.ipynb).
+# 3. Autotune `BLOCK_M`, `BLOCK_N`, `num_warps` and `num_stages`, as in [Multiply matrices](04_multiply_matrices.ipynb).
 #    What would you expect to limit `BLOCK_M = 256` for a head size of 128?
 #
 # <details><summary>Answer</summary>
@@ -693,7 +688,7 @@ compare(prediction, products_backward / products_forward, "times", how="computed
 #
 # </details>
 #
-# 5. In *grouped-query* attention, several heads of queries share one head of keys and values. What must change?
+# 4. In *grouped-query* attention, several heads of queries share one head of keys and values. What must change?
 #
 # <details><summary>Answer</summary>
 #

@@ -449,16 +449,23 @@ check(widen)
 # %% [markdown]
 # ## How fast is it?
 #
-# Predict, for rows of 4,092 and of 16,380 columns: how many times as fast as the narrow kernel is yours?
-#
 # The points:
 #
 # - ⟦ exercise("widen").correctness_points ⟧ for right answers by wide loads
 # - ⟦ gate("widen", "given").points ⟧ for ⟦ gate("widen", "given").at_least ⟧ times the speed of the narrow kernel, as
-#   the geometric mean over both
+#   the geometric mean over rows of 4,092 and of 16,380 columns
+#
+# Memory delivers **sectors** of 32 bytes. At 4,092 columns the narrow kernel has 16 programs per row, so a warp's
+# addresses are 64 bytes apart, and each thread uses 4 bytes of its sector. Predict: how many times as fast was the wide
+# kernel there, on an H200?
 
 # %%
 prediction = ...  # times as fast as the narrow kernel
+
+# %%
+found = recorded("widths/order", "bandwidth_gbps", "ratio_vs_narrow")
+compare(prediction, found.value("ratio_vs_narrow", "the wide kernel"), "times as fast", how="recorded")
+found
 
 # %%
 benchmark(widen)
@@ -473,20 +480,13 @@ benchmark(widen)
 recorded("widths", "bandwidth_gbps", "share_of_copy")
 
 # %% [markdown]
-# Loads of 4 bytes are clearly slower. From 8 bytes on there is nothing left to gain. This is the order of access, in
-# the kernel of the exercise:
-
-# %%
-recorded("widths/order", "bandwidth_gbps", "ratio_vs_narrow")
-
-# %% [markdown]
-# So the order of access matters most. Narrow loads only need more instructions, but the order decides how many bytes
-# are moved.
+# Loads of 4 bytes are clearly slower. From 8 bytes on there is nothing left to gain. So the order of access matters most:
+# it decides how many bytes are moved.
 #
-# The table was recorded for 8,192 rows of 4,092. The narrow kernel has 16 programs per row, so a warp's addresses are
-# 64 bytes apart. Memory delivers **sectors** of 32 bytes, and each thread uses 4 bytes of its sector. So eight times as
-# much is moved. The wide kernel also needs a quarter of the instructions. Test how much that adds: what changes if you
-# take the hints out of your kernel, which narrows its loads but keeps their order?
+# By sectors, the narrow kernel moves eight times as many bytes as the wide one. On the H200 it took
+# ⟦ recorded(bench="widths/order", case="the wide kernel", metric="ratio_vs_narrow", gpu="H200") ⟧ the time. Is the rest
+# the width? Test it on a GPU: take the hints out of your kernel, which narrows its loads but keeps their order. How much
+# slower is it?
 
 # %% [markdown]
 # ## Extra credit

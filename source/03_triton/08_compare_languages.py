@@ -136,13 +136,14 @@ show_product("Triton")
 
 # %% [markdown]
 # `num_warps=4` is the number of warps per consumer. The compiler creates two consumers, one for each half of the tile,
-# and a producer.
+# and a producer. The kernel stores the whole tile at once, which takes 64 KiB of shared
+# memory, so only three stages fit.
 #
 # ### Gluon
 #
 # Here you write the ring yourself. Compare `produce` and `consume` with the table above: each wait, each arrival and
 # each copy has its own line. `gl.warp_specialize` runs both functions at the same time: `consume` in the kernel's 8
-# warps, and `produce` in one more.
+# warps, and `produce` in one more, which the compiler rounds up to a third warpgroup.
 
 # %%
 show_product("Gluon")
@@ -196,14 +197,15 @@ count_hopper_instructions()
 # %% [markdown]
 # Short or long, the kernels compile to the same kind of program: TMA copies, WGMMA, and no ordinary loads from global
 # memory or stores to it. Triton's has twice as many WGMMA instructions, because it generates the code of each consumer
-# separately. All have 168 registers per thread: 65,536 divided by 384 threads, rounded down to a multiple of 8.
+# separately. All have 168 registers per thread: the 65,536 registers of an SM divided by the 384 threads of three
+# warpgroups, rounded down to a multiple of 8.
 #
 # One row matters more than the others: the waits that leave a WGMMA in flight. With such a wait, a consumer issues the
 # next WGMMA before the previous one ends. Triton's consumers do not.
 #
-# Which kernel is fastest? On an H100 or H200, the next cell measures each language at 4096 against cuBLAS. On other
-# machines it shows recorded measurements. They do not include cuTile, because its compiler was not installed, but they
-# include two more kernels:
+# Which kernel is fastest? On an H100 or H200, the next cell measures each language at 4096 against cuBLAS. The cell after
+# it shows recorded measurements. They do not include cuTile, because its compiler was not installed, but they include
+# two more kernels:
 #
 # - *one flattened loop* is the kernel of [Match cuBLAS](05_match_cublas.ipynb), without warp specialization
 # - *no WGMMA in flight* is the CUDA C++ kernel, with consumers that wait as Triton's do
@@ -217,18 +219,9 @@ time_products()
 recorded("languages", "ratio_vs_cublas").plot()
 
 # %% [markdown]
-# On an H200, these are the shares of cuBLAS's speed:
-#
-# | kernel | share |
-# | --- | --- |
-# | CUDA C++ | ⟦ "%.3f" | format(recorded(bench="languages", case="CUDA C++", metric="ratio_vs_cublas", gpu="H200").value) ⟧ |
-# | Triton, one flattened loop | ⟦ "%.3f" | format(recorded(bench="languages", case="Triton, one flattened loop", metric="ratio_vs_cublas", gpu="H200").value) ⟧ |
-# | Gluon | ⟦ "%.3f" | format(recorded(bench="languages", case="Gluon", metric="ratio_vs_cublas", gpu="H200").value) ⟧ |
-# | CUDA C++, no WGMMA in flight | ⟦ "%.3f" | format(recorded(bench="languages", case="CUDA C++, no WGMMA in flight", metric="ratio_vs_cublas", gpu="H200").value) ⟧ |
-# | Triton with warp specialization | ⟦ "%.3f" | format(recorded(bench="languages", case="Triton", metric="ratio_vs_cublas", gpu="H200").value) ⟧ |
-#
-# If the consumers of the CUDA C++ kernel wait as Triton's do, it loses nearly as much as Triton. So a lower-level language
-# is not faster by itself. It lets you fix what a compiler does badly.
+# *Triton* in the plot is the kernel with warp specialization. If the consumers of the CUDA C++ kernel wait as Triton's do,
+# it loses nearly as much as Triton. So a lower-level language is not faster by itself. It lets you fix what a compiler
+# does badly.
 
 # %% [markdown]
 # ## What each hides
@@ -270,7 +263,7 @@ recorded("languages", "ratio_vs_cublas").plot()
 # %% [markdown]
 # ## Extra credit
 #
-# No points, but each task shows you something.
+# No points, but each question shows you something.
 #
 # 1. Draw the ring with 1 to 6 stages. Beyond which number do more stages gain nothing, and why?
 #
@@ -282,8 +275,8 @@ recorded("languages", "ratio_vs_cublas").plot()
 #
 # </details>
 #
-# 2. In Gluon's `consume`, change `warpgroup_mma_wait(1, …)` to `warpgroup_mma_wait(0, …)`, and let the arrival name
-#    this step's stage. What do you gain, and what do you lose?
+# 2. Suppose that Gluon's `consume` called `warpgroup_mma_wait(0, …)` instead of `warpgroup_mma_wait(1, …)`, and that the
+#    arrival named this step's stage. What would you gain, and what would you lose?
 #
 # <details><summary>Answer</summary>
 #

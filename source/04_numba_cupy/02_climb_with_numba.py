@@ -404,10 +404,10 @@ compare(prediction, code.codes[1].count("MUFU.SIN"), "fast sines", how="computed
 code
 
 # %% [markdown]
-# The compiler has changed, and today the rung works. There are more than four sines, because the code has several
-# copies of the loop. It also has three sines for samples left over after the last four, and one for $\tau$.
-
-# %% [markdown]
+# The compiler has changed, and today the rung works. The unrolled loop has four of these sines. Three more are for the
+# samples left over after the last four. The other four compute $\tau$, because the compiler wrote several copies of the
+# loop over the frequencies.
+#
 # What does it cost? In float32, a phase of 200 is known to about one part in ten million, so the phase itself has an
 # error of about 0.00001. The accurate sine has that error, too. The fast sine first multiplies by $1/2\pi$ in float32,
 # which adds about as much again. So here the error doubles or triples, and stays small. At a phase of a million, only

@@ -48,7 +48,7 @@ lengths
 # ## Do not pad
 #
 # You could store the batch as a matrix with a row per star, as long as the longest series, and fill the rest with zeros.
-# Predict: what share of that matrix would be filling?
+# Predict: what share of that matrix would be padding?
 
 # %%
 prediction = ...  # share of the matrix, such as 0.2
@@ -94,7 +94,7 @@ compare(prediction, found, "parts", how="computed")
 #
 # A grid can have two axes. Let the first, x, go over the frequencies, and the second, y, over the stars: `blockIdx.y` is
 # the star, and the row of `out`. All threads of a block then work on the same star, so they take the same number of steps,
-# and read the same samples at the same time.
+# and read the same samples at the same time. The y axis has at most 65,535 blocks, so more stars need several launches.
 #
 # Blocks differ, though. Predict: how many times as long does a block of the longest star take as one of the shortest?
 
@@ -113,8 +113,9 @@ compare(prediction, round(float(lengths.max() / lengths.min()), 1), "times as lo
 #
 # Write Lomb's power of each star at each frequency into `out`, a matrix with one row per star. `t` and `y` are the
 # samples of all stars, `offsets` has one int32 more than there are stars, and `freqs` are angular frequencies, the same
-# for all stars. All arrays except `offsets` are float32. The values of each star have mean 0. A star may have few samples
-# or none. A sine fits fewer than 3 samples exactly, so their power says nothing: it is **0 by definition**.
+# for all stars. All arrays are contiguous, and all except `offsets` are float32. The values of each star have mean 0. A
+# star may have few samples or none. A sine fits fewer than 3 samples exactly, so their power says nothing: it is **0 by
+# definition**.
 #
 # 1. The kernel: its block's star, its thread's frequency, the five sums over the samples of this star, and the power. You
 #    can take the lines from rung 3. *(about 18 lines)*

@@ -83,6 +83,21 @@ def test_a_plot_says_every_value_and_its_origin(tmp_path: Path) -> None:
     assert isinstance(dots, Picture)
     assert dots.svg.count('<g id="axes_') == 1
     assert "torch.mean: 3,373." in dots.alt
+    assert "does not start at 0" not in dots.alt
+
+
+def test_dots_that_are_close_can_be_told_apart(tmp_path: Path) -> None:
+    """Their axis does not start at 0, which it says; they have intervals and one more digit."""
+    rows = [
+        _row("Triton", "ratio_vs_cublas", 0.96436, low=0.9618, high=0.9655),
+        _row("C++", "ratio_vs_cublas", 1.00304),
+    ]
+    (tmp_path / "h200.json").write_text(json.dumps(rows))
+    picture = recorded("softmax", "ratio_vs_cublas", folder=tmp_path).plot()
+    assert isinstance(picture, Picture)
+    assert picture.alt.startswith(
+        "times as fast as cuBLAS, with 95 % intervals; the axis does not start at 0. Triton: 0.9644; C++: 1.003."
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from grader.explore import (
     explore_pipeline,
     grouped_order,
 )
-from grader.explore.memory.tiled_matmul import _tile, pipeline, schedule
+from grader.explore.memory.tiled_matmul import _tile, draw_ring, pipeline, ring, schedule
 
 
 @pytest.mark.parametrize("group", [1, 2, 5, 8, 48, 64, 100])
@@ -118,3 +118,20 @@ def test_a_thread_with_more_sums_reads_less_for_each() -> None:
     for each in (0, 9):
         with pytest.raises(ValueError, match="each must be 1 to 8"):
             draw_thread_tile(each)
+
+
+def test_a_copy_waits_for_an_empty_stage_and_a_product_for_a_full_one() -> None:
+    """No stage is overwritten before it was multiplied, and the tensor cores do one thing at a time."""
+    for stages in range(1, 7):
+        found = ring(stages)
+        for step, (start, arrival, begin, end) in enumerate(found.steps):
+            assert start < arrival <= begin < end
+            if step >= stages:
+                assert start >= found.steps[step - stages][3]
+            if step:
+                assert begin >= found.steps[step - 1][3]
+    assert ring(4).steps[6][0] < ring(4).stores[0][0]  # the next tile's copies do not wait for the store
+    assert ring(1).length > ring(2).length > ring(3).length == ring(6).length
+    assert f"after {ring(4).length} units" in draw_ring(4).alt
+    with pytest.raises(ValueError, match="1 to 6"):
+        ring(7)

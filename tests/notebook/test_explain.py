@@ -29,7 +29,7 @@ def test_the_cause_is_named_with_its_line(notebook: Any, judge: Any, monkeypatch
     assert notebook.run("explain(softmax)").success
     assert judge.asked == [(cell, "softmax")]
     said = " ".join(notebook.text.split())
-    assert "Line 2: each warp's load touches 32 sectors of `x` where 4 would do." in said
+    assert "Line 2: a warp's load of `x` touches 32 sectors of 32 bytes where 4 would do." in said
     assert "(up to 8.0× faster; evidence: accesses counted in the simulator)" in said
     assert "fetched, not used" in said
     assert "out &lt; x  # &lt;b&gt;" in notebook.html
@@ -63,7 +63,7 @@ def test_a_missed_gate_is_explained_in_the_report_of_check(notebook: Any, judge:
     assert "1.07× as fast" in shown[0]  # the whole report is there before the simulator is asked
     assert "shows no cause" in " ".join(shown[0].split())
     said = " ".join(notebook.text.split())
-    assert "Line 2: each warp's load touches 32 sectors of `x` where 4 would do." in said
+    assert "Line 2: a warp's load of `x` touches 32 sectors of 32 bytes where 4 would do." in said
     assert "up to 1.7× faster" in said
 
 

@@ -47,14 +47,24 @@ class Picture:
         return f'<img style="{style}" alt="{alt}" src="data:image/svg+xml;base64,{data}">'
 
 
-def canvas(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return an empty drawing of `width` × `height` inches without a frame. Set its axes' limits, y downwards."""
+def canvas(
+    width: float, height: float, x: tuple[float, float] = (0, 1), y: tuple[float, float] = (0, 1), equal: bool = False
+) -> tuple[Figure, Axes]:
+    """Return an empty drawing of `width` × `height` inches without a frame; `x` and `y` are its limits, y downwards."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
+    axes.set(xlim=x, ylim=y)
+    if equal:
+        axes.set_aspect("equal")
     return figure, axes
+
+
+def write(axes: Axes, x: float, y: float, text: str, size: float, align: str = "center", **style: Any) -> None:
+    """Write dark text at half its height; `style` is matplotlib's."""
+    axes.text(x, y, text, ha=align, va="center", fontsize=size, color=DARK, **style)
 
 
 def chart(width: float, height: float) -> tuple[Figure, Axes]:

@@ -16,7 +16,8 @@ _WHOLE = 1e3  # from here on, print whole numbers without an exponent
 _ROUNDED = 100.0  # from here on, a ratio's decimals are noise
 _LINES = ((BLUE, "o", "-"), (ORANGE, "s", "--"), ("#009E73", "^", "-."), ("#CC79A7", "D", ":"), (DARK, "v", "-"),
           ("#56B4E9", "P", "--"), (GREY, "X", "-."))  # fmt: skip
-_PEERS = {"scipy": "SciPy's direct sums"}
+_PEERS = {"scipy": "SciPy's direct sums", "cublas": "cuBLAS"}
+_CLOSE = 0.8  # if the smallest value is at least this share of the largest, dots on an axis from 0 look alike
 _NONE = "No recorded result yet for {bench}. On a machine with a GPU, make bench measures and records it."
 
 
@@ -47,15 +48,19 @@ class Recorded(Table):
 
         Args:
             x: how the cases name the horizontal position, e.g. `"{} elements"`; the rest of the name is the line's. A
-                case without it is a dashed line across. Without `x`, each case is a row with a dot.
+                case without it is a dashed line across. Without `x`, each case is a row with a dot and its interval.
             along: the title of the horizontal axis.
             panel: how the cases name the panel, e.g. `"block {}"`; without it, there is one panel.
         """
         if not self.rows:
             return self
-        values = {row["case"]: float(row["value"]) for row in self.rows if row["metric"] == self.metrics[0]}
+        drawn = {str(row["case"]): row for row in self.rows if row["metric"] == self.metrics[0]}
+        values = {case: float(row["value"]) for case, row in drawn.items()}
         title = _title(self.metrics[0], str(self.rows[0].get("unit", "")))
-        return _lines(values, title, self.origin, x, along, panel) if x else _dots(values, title, self.origin)
+        if x:
+            return _lines(values, title, self.origin, x, along, panel)
+        ends = {case: (row.get("low"), row.get("high")) for case, row in drawn.items()}
+        return _dots(values, {case: end for case, end in ends.items() if None not in end}, title, self.origin)
 
     def _table(self) -> list[list[str]]:
         units = {row["metric"]: row.get("unit", "") for row in self.rows}
@@ -88,16 +93,29 @@ def _date(rows: tuple[Mapping[str, Any], ...]) -> str:
     return max(str(row.get("date", "")) for row in rows)
 
 
-def _dots(values: Mapping[str, float], title: str, origin: str) -> Picture:
+def _dots(values: Mapping[str, float], intervals: Mapping[str, Any], title: str, origin: str) -> Picture:
+    """Draw a dot per case, with its interval. If the values are close, the axis does not start at 0, and says so."""
     figure, axes = chart(9.6, 0.8 + 0.27 * len(values))
     names = list(values)
+    for case, ends in intervals.items():
+        axes.plot(ends, [names.index(case)] * 2, "-|", color=DARK, linewidth=1.5, markersize=9)
     axes.plot(list(values.values()), range(len(names)), "o", color=BLUE, markersize=7)
     axes.set_yticks(range(len(names)), names, fontsize=9)
-    axes.set(xlim=(0, 1.05 * max(1.0, *values.values())), ylim=(len(names) - 0.5, -0.5))
+    drawn = [*values.values(), *(end for ends in intervals.values() for end in ends)]
+    title += ", with 95 % intervals" if intervals else ""
+    close = min(drawn) >= _CLOSE * max(drawn)
+    if close:
+        axes.margins(x=0.08)
+        title += "; the axis does not start at 0"
+    else:
+        axes.set_xlim(0, 1.05 * max(1.0, *drawn))
+    axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel(title)
     axes.grid(color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
-    said = "; ".join(f"{name}: {_figures(value)}" for name, value in values.items())
+    said = "; ".join(
+        f"{name}: {value:.4g}" if close else f"{name}: {_figures(value)}" for name, value in values.items()
+    )
     return _with_origin(figure, f"{title}. {said}.", origin)
 
 

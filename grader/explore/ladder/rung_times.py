@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.exercise import Case
 from grader.exercises.numba_cupy.ladder_cases import FREQUENCIES, SAMPLES, draw, ladder_case, oracle
-from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Picture, Table, chart, finish
+from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Picture, Table, chart, finish, write
 from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.explore.ladder.machine_code import NvrtcView, nvrtc_view
 from grader.judge.checking.buffers import generator
@@ -288,7 +288,7 @@ def draw_ladder() -> Picture:
     names = [name for name, _ in bars]
     for place, (name, ms) in enumerate(bars):
         axes.plot(ms, place, "o", color=_colour(name), markeredgecolor=DARK, markersize=9)  # no bars: the axis has no 0
-        axes.text(ms * 1.5, place, f"{_shown(ms)} ms", va="center", fontsize=9.5, color=DARK, bbox=_PAPER)
+        write(axes, ms * 1.5, place, f"{_shown(ms)} ms", 9.5, "left", bbox=_PAPER)
     axes.set_yticks(range(len(bars)), names)
     axes.invert_yaxis()
     axes.set_xscale("log")

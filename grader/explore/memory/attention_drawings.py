@@ -18,6 +18,7 @@ from grader.explore.drawing.displays import (
     chart,
     finish,
     rectangle,
+    write,
 )
 from grader.words import plural
 
@@ -90,10 +91,9 @@ def draw_score_tiles(tiles: int = 6, row: int = 3, *, causal: bool = False) -> P
     if not 1 <= tiles <= _MOST_TILES or not 0 <= row < tiles:
         raise ValueError(f"Choose 1 to {_MOST_TILES} tiles, and a row from 0 to one less.")
     kinds = tile_kinds(tiles, causal)
-    figure, axes = canvas(9.2, 9.2 * (tiles + 3.6) / (tiles + 8.6))
-    axes.set_xlim(-2.6, tiles + 6.0)
-    axes.set_ylim(tiles + 0.9, -2.7)
-    axes.set_aspect("equal")
+    figure, axes = canvas(
+        9.2, 9.2 * (tiles + 3.6) / (tiles + 8.6), (-2.6, tiles + 6.0), (tiles + 0.9, -2.7), equal=True
+    )
     for down in range(tiles):
         _tile(axes, -1.6, down, ORANGE if down == row else LIGHT, "")
         for across in range(tiles):
@@ -110,16 +110,16 @@ def draw_score_tiles(tiles: int = 6, row: int = 3, *, causal: bool = False) -> P
         (tiles / 2, tiles + 0.4, "scores, never stored"),
         (tiles + 1.1, tiles + 0.4, "out"),
     ):
-        axes.text(x, y, text, ha="center", va="center", fontsize=11.5, color=DARK)
-    axes.text(-0.2, -1.3, "k", ha="right", va="center", fontsize=11.5, color=DARK)
-    axes.text(-0.2, -0.5, "v", ha="right", va="center", fontsize=11.5, color=DARK)
+        write(axes, x, y, text, 11.5)
+    write(axes, -0.2, -1.3, "k", 11.5, "right")
+    write(axes, -0.2, -0.5, "v", 11.5, "right")
     legend = [(PALE, "", "this program's tiles"), (LIGHT, "", "other programs' tiles")]
     if causal:
         legend += [("white", "", "skipped: every key is later"), (LIGHT, "////", "masked within the tile")]
     for number, (colour, hatch, text) in enumerate(legend):
         y = 0.2 + 0.85 * number
         _tile(axes, tiles + 2.1, y, colour, hatch, height=0.5, width=0.5, dashed=colour == "white")
-        axes.text(tiles + 2.8, y + 0.25, text, ha="left", va="center", fontsize=10, color=DARK)
+        write(axes, tiles + 2.8, y + 0.25, text, 10, "left")
     alt = (
         f"The scores as {plural(tiles, 'row')} of {plural(tiles, 'tile')}, with q to the left, k and v above and out "
         f"to the right. One program keeps the tile of q in row {row}. It goes along that row of tiles "

@@ -8,7 +8,7 @@ from html import escape
 from statistics import median
 from typing import Any
 
-from grader.explore.drawing.displays import BLUE, DARK, PALE, Picture, canvas, code_html, finish, rectangle
+from grader.explore.drawing.displays import BLUE, DARK, PALE, Picture, canvas, code_html, finish, rectangle, write
 from grader.explore.drawing.recorded_results import recorded
 
 _REPEATS = 25
@@ -49,15 +49,14 @@ class Measured:
     def picture(self) -> Picture:
         """One bar per case."""
         top = max(self.values.values())
-        figure, axes = canvas(8.6, 0.38 * len(self.values) + 0.55)
-        axes.set_xlim(-0.52, 1.24)
-        axes.set_ylim(len(self.values) + 0.1, -1.1)
-        axes.text(0, -0.55, f"{self.title}, {self.unit}", va="center", fontsize=11.5, weight="bold", color=DARK)
+        figure, axes = canvas(8.6, 0.38 * len(self.values) + 0.55, (-0.52, 1.24), (len(self.values) + 0.1, -1.1))
+        write(axes, 0, -0.55, f"{self.title}, {self.unit}", 11.5, "left", weight="bold")
         for row, (case, value) in enumerate(self.values.items()):
             rectangle(axes, (0, row + 0.12), value / top, 0.72, facecolor=BLUE, edgecolor=DARK, linewidth=0.6)
-            axes.text(-0.02, row + 0.48, case, ha="right", va="center", fontsize=10.5, color=DARK)
-            axes.text(value / top + 0.015, row + 0.48, f"{value:,.3g}" if value < 100 else f"{value:,.0f}",
-                      va="center", fontsize=10.5, color=DARK)  # fmt: skip
+            write(axes, -0.02, row + 0.48, case, 10.5, "right")
+            write(
+                axes, value / top + 0.015, row + 0.48, f"{value:,.3g}" if value < 100 else f"{value:,.0f}", 10.5, "left"
+            )
         said = "; ".join(f"{case}: {value:,.4g}" for case, value in self.values.items())
         return finish(figure, f"A bar chart of {self.title}, in {self.unit}. {said}.", width=760)
 

@@ -18,6 +18,7 @@ from grader.explore.drawing.displays import (
     canvas,
     finish,
     rectangle,
+    write,
 )
 from grader.words import plural
 
@@ -94,10 +95,10 @@ def draw_sectors(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Pictu
     axes.set_xlim(-3.2, words + 0.4)
     axes.set_ylim(len(shown) + (2.5 if shown == lines else 3.1), -0.9)
     for row, line in enumerate(shown):
-        axes.text(-0.25, row + 0.5, f"byte {line * LINE_BYTES:,}", ha="right", va="center", fontsize=9.5, color=DARK)
+        write(axes, -0.25, row + 0.5, f"byte {line * LINE_BYTES:,}", 9.5, "right")
         _line(axes, row, line, access)
     for sector in range(LINE_BYTES // SECTOR_BYTES):
-        axes.text(8 * sector + 4, -0.4, "32 bytes", ha="center", va="center", fontsize=9.5, color=DARK)
+        write(axes, 8 * sector + 4, -0.4, "32 bytes", 9.5)
     below = len(shown) + 0.55
     if shown != lines:
         more = plural(len(lines) - len(shown), "more line")
@@ -107,7 +108,7 @@ def draw_sectors(stride: int = 1, offset: int = 0, item_bytes: int = 4) -> Pictu
     _key(axes, 5.5, below + 0.35, "fetched, not used")
     _key(axes, 14.5, below + 0.35, "not fetched")
     said = f"{plural(len(access.sectors), 'sector')}, {100 * access.share_used:.3g} % of the bytes used"
-    axes.text(words, below + 0.7, said, ha="right", va="center", fontsize=12, weight="bold", color=DARK)
+    write(axes, words, below + 0.7, said, 12, "right", weight="bold")
     return finish(figure, _words(access), width=820)
 
 
@@ -140,7 +141,7 @@ def _key(axes: Axes, x: float, y: float, text: str) -> None:
     box = rectangle(axes, (x, y), 0.9, 0.7, facecolor=face, edgecolor=GREY, linewidth=0.8)
     if face == LIGHT:
         box.set(hatch="////")
-    axes.text(x + 1.15, y + 0.35, text, va="center", fontsize=10.5, color=DARK)
+    write(axes, x + 1.15, y + 0.35, text, 10.5, "left")
 
 
 def _words(access: Access) -> str:
@@ -208,11 +209,9 @@ def draw_banks(step: int = 1) -> Picture:
         ValueError: as for `bank_access`.
     """
     access = bank_access(step)
-    figure, axes = canvas(10.4, 3.3)
-    axes.set_xlim(-3.4, BANKS + 0.4)
-    axes.set_ylim(7.5, -0.3)
+    figure, axes = canvas(10.4, 3.3, (-3.4, BANKS + 0.4), (7.5, -0.3))
     for y, name in ((0.5, "thread"), (4.5, "bank"), (5.7, "words")):
-        axes.text(-0.3, y, name, ha="right", va="center", fontsize=11, color=DARK)
+        write(axes, -0.3, y, name, 11, "right")
     for thread, word in enumerate(access.words):
         bank = word % BANKS
         crowded = access.per_bank[bank] > 1
@@ -224,11 +223,10 @@ def draw_banks(step: int = 1) -> Picture:
         rectangle(axes, (at, 4), 1, 1, facecolor=ORANGE if words > 1 else PALE if words else "white",
                   edgecolor=DARK if words else GREY, linewidth=0.9, hatch="////" if words > 1 else None)  # fmt: skip
         white = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if words > 1 else None
-        axes.text(at + 0.5, 0.5, str(at), ha="center", va="center", fontsize=9, color=DARK)
-        axes.text(at + 0.5, 4.5, str(at), ha="center", va="center", fontsize=9, color=DARK, bbox=white)
-        axes.text(at + 0.5, 5.7, str(words or "–"), ha="center", va="center", fontsize=9.5, color=DARK,
-                  weight="bold" if words > 1 else "normal")  # fmt: skip
-    axes.text(BANKS, 6.9, _cost(access), ha="right", va="center", fontsize=12, weight="bold", color=DARK)
+        write(axes, at + 0.5, 0.5, str(at), 9)
+        write(axes, at + 0.5, 4.5, str(at), 9, bbox=white)
+        write(axes, at + 0.5, 5.7, str(words or "–"), 9.5, weight="bold" if words > 1 else "normal")
+    write(axes, BANKS, 6.9, _cost(access), 12, "right", weight="bold")
     busy = sum(1 for words in access.per_bank if words)
     alt = (
         f"{WARP} threads of a warp read words that are {step} apart. They use {busy} of {BANKS} banks, and the "
@@ -255,10 +253,13 @@ def draw_padded_tile(padding: int = 1) -> Picture:
     """
     if not 1 <= padding <= _SMALL:
         raise ValueError(f"padding must be 1 to {_SMALL}.")
-    figure, axes = canvas(0.42 * (2 * _SMALL + padding + 5), 0.42 * (_SMALL + 3.2))
-    axes.set_xlim(-1, 2 * _SMALL + padding + 4)
-    axes.set_ylim(_SMALL + 1.9, -1.3)
-    axes.set_aspect("equal")
+    figure, axes = canvas(
+        0.42 * (2 * _SMALL + padding + 5),
+        0.42 * (_SMALL + 3.2),
+        (-1, 2 * _SMALL + padding + 4),
+        (_SMALL + 1.9, -1.3),
+        equal=True,
+    )
     _small_tile(axes, 0, _SMALL)
     _small_tile(axes, _SMALL + 3, _SMALL + padding)
     unpadded, padded = (max(_small_counts(width)) for width in (_SMALL, _SMALL + padding))
@@ -288,8 +289,9 @@ def _small_tile(axes: Axes, left: int, width: int) -> None:
                 cell.set(hatch="////", linestyle="--")
             white = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if outside else None
             bank = (row * width + column) % _SMALL
-            axes.text(left + column + 0.5, row + 0.5, str(bank), ha="center", va="center", fontsize=10,
-                      weight="bold" if chosen else "normal", color=DARK, bbox=white)  # fmt: skip
+            write(
+                axes, left + column + 0.5, row + 0.5, str(bank), 10, weight="bold" if chosen else "normal", bbox=white
+            )
     said = f"the column: {most} words in one bank" if most > 1 else "the column: one word per bank"
-    axes.text(left + width / 2, -0.7, f"rows of {width}", ha="center", va="center", fontsize=12, color=DARK)
-    axes.text(left + width / 2, _SMALL + 0.8, said, ha="center", va="center", fontsize=11, color=DARK)
+    write(axes, left + width / 2, -0.7, f"rows of {width}", 12)
+    write(axes, left + width / 2, _SMALL + 0.8, said, 11)

@@ -1,4 +1,4 @@
-"""Drawings of a tiled matrix product: the loop along K, a thread's sums, pipelining, waves of tiles, and L2 hits."""
+"""Drawings of a tiled matrix product: the loop along K, a thread's sums, pipelines, waves of tiles, and L2 hits."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from grader.explore.drawing.displays import (
     canvas,
     finish,
     rectangle,
+    write,
 )
 from grader.words import plural
 
@@ -41,10 +42,7 @@ def draw_tile_loop(step: int = 2) -> Picture:
     """
     if not 0 <= step < _ALONG:
         raise ValueError(f"step must be 0 to {_ALONG - 1}.")
-    figure, axes = canvas(9.2, 6.0)
-    axes.set_xlim(-8.4, 7.9)
-    axes.set_ylim(4.6, -6.2)
-    axes.set_aspect("equal")
+    figure, axes = canvas(9.2, 6.0, (-8.4, 7.9), (4.6, -6.2), equal=True)
     for row in range(_DOWN):
         for k in range(_ALONG):
             _draw_tile(axes, k - _ALONG - 0.8, row, row == _ROW, k == step, k < step)
@@ -59,13 +57,13 @@ def draw_tile_loop(step: int = 2) -> Picture:
         (_ACROSS + 0.25, -_ALONG / 2 - 0.6, "b, K × N"),
         (_ACROSS / 2, _DOWN + 0.45, "out, M × N"),
     ):
-        axes.text(x, y, text, ha="left" if x > _ACROSS else "center", va="center", fontsize=12, color=DARK)
+        write(axes, x, y, text, 12, "left" if x > _ACROSS else "center")
     said = f"step {step}: the product of the two marked tiles is added to the tile of out"
-    axes.text(-_ALONG - 0.8, _DOWN + 1.2, said, ha="left", va="center", fontsize=11.5, color=DARK)
+    write(axes, -_ALONG - 0.8, _DOWN + 1.2, said, 11.5, "left")
     alt = (
-        f"A tiled product: a has {_DOWN} by {_ALONG} tiles, b {_ALONG} by {_ACROSS} and out {_DOWN} by {_ACROSS}. One "
-        f"program computes the tile of out in row {_ROW} and column {_COLUMN}. It moves along row {_ROW} of a's tiles "
-        f"and down column {_COLUMN} of b's. It now multiplies tile {step} of each; {step} of {_ALONG} are done."
+        f"A tiled product: a has {_DOWN} by {_ALONG} tiles, b {_ALONG} by {_ACROSS} and out {_DOWN} by {_ACROSS}. The "
+        f"tile of out in row {_ROW} and column {_COLUMN} is computed. The loop moves along row {_ROW} of a's tiles and "
+        f"down column {_COLUMN} of b's. It now multiplies tile {step} of each; {step} of {_ALONG} are done."
     )
     return finish(figure, alt, width=700)
 
@@ -79,7 +77,7 @@ def _cell(axes: Axes, x: float, y: float, colour: str, hatch: str, text: str = "
     edge = GREY if colour == LIGHT else DARK
     rectangle(axes, (x, y), 1, 1, facecolor=colour, edgecolor=edge, linewidth=0.9, hatch=hatch or None)
     if text:
-        axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=9.5, color=DARK)
+        write(axes, x + 0.5, y + 0.5, text, 9.5)
 
 
 def draw_thread_tile(each: int = 4) -> Picture:
@@ -90,21 +88,18 @@ def draw_thread_tile(each: int = 4) -> Picture:
     """
     if not 1 <= each <= _MOST_SUMS:
         raise ValueError(f"each must be 1 to {_MOST_SUMS}.")
-    figure, axes = canvas(8.4, 0.62 * each + 2.6)
-    axes.set_xlim(-4.2, each + 5.4)
-    axes.set_ylim(each + 1.3, -2.6)
-    axes.set_aspect("equal")
+    figure, axes = canvas(8.4, 0.62 * each + 2.6, (-4.2, each + 5.4), (each + 1.3, -2.6), equal=True)
     for i in range(each):
         _cell(axes, -1.6, i, ORANGE, "////")
         _cell(axes, i, -1.6, ORANGE, "////")
         for j in range(each):
             _cell(axes, j, i, PALE, "", "+=")
-    axes.text(-1.9, each / 2, "read from\ntile_a", ha="right", va="center", fontsize=11.5, color=DARK)
-    axes.text(each + 0.3, -1.1, "read from tile_b", ha="left", va="center", fontsize=11.5, color=DARK)
-    axes.text(each + 0.3, each / 2, "sums,\nin registers", ha="left", va="center", fontsize=11.5, color=DARK)
+    write(axes, -1.9, each / 2, "read from\ntile_a", 11.5, "right")
+    write(axes, each + 0.3, -1.1, "read from tile_b", 11.5, "left")
+    write(axes, each + 0.3, each / 2, "sums,\nin registers", 11.5, "left")
     reads, products = 2 * each, each * each
     said = f"{plural(reads, 'read')} of shared memory for {plural(products, 'multiplication')}"
-    axes.text(-1.6, each + 0.8, said, ha="left", va="center", fontsize=11.5, color=DARK)
+    write(axes, -1.6, each + 0.8, said, 11.5, "left")
     alt = (
         f"One step along K of a thread with {each} by {each} sums in registers. It reads {plural(each, 'value')} of a "
         f"column of tile_a and as many of a row of tile_b, {reads} in all. Each value of the column is multiplied by "
@@ -159,12 +154,10 @@ def draw_pipeline(stages: int = 3) -> Picture:
     """
     found = pipeline(stages)
     longest = pipeline(1).length
-    figure, axes = canvas(10.2, 0.55 * stages + 2.1)
-    axes.set_xlim(-6.6, longest + 0.6)
-    axes.set_ylim(stages + 3.0, -0.5)
+    figure, axes = canvas(10.2, 0.55 * stages + 2.1, (-6.6, longest + 0.6), (stages + 3.0, -0.5))
     for buffer in range(stages):
-        axes.text(-0.3, buffer + 0.5, f"buffer {buffer}", ha="right", va="center", fontsize=11, color=DARK)
-    axes.text(-0.3, stages + 0.9, "tensor cores", ha="right", va="center", fontsize=11, color=DARK)
+        write(axes, -0.3, buffer + 0.5, f"buffer {buffer}", 11, "right")
+    write(axes, -0.3, stages + 0.9, "tensor cores", 11, "right")
     for step, (copy, product) in enumerate(zip(found.copies, found.products, strict=True)):
         buffer = step % stages
         _bar(axes, copy, buffer, ORANGE, f"copy {step}", "////")
@@ -173,7 +166,7 @@ def draw_pipeline(stages: int = 3) -> Picture:
         _bar(axes, product, buffer, BLUE, str(step), "")
         _bar(axes, product, stages + 0.4, BLUE, str(step), "")
     said = f"{plural(stages, 'stage')}: {found.length} units of time; tensor cores busy in {found.busy:.0%} of them"
-    axes.text(0, stages + 2.2, said, ha="left", va="center", fontsize=11.5, color=DARK)
+    write(axes, 0, stages + 2.2, said, 11.5, "left")
     alt = (
         f"Shared memory over time, with {plural(stages, 'stage')}. The tiles of each of eight steps along K are copied "
         f"in, which takes {_COPY} units of time, and multiplied, which takes {_MULTIPLY}. Everything is done after "
@@ -182,13 +175,13 @@ def draw_pipeline(stages: int = 3) -> Picture:
     return finish(figure, alt, width=760)
 
 
-def _bar(axes: Axes, span: tuple[int, int], y: float, colour: str, text: str, hatch: str) -> None:
+def _bar(axes: Axes, span: tuple[int, int], y: float, colour: str, text: str, hatch: str, size: float = 9.5) -> None:
     start, end = span
     rectangle(axes, (start, y + 0.08), end - start, 0.84, facecolor=colour, edgecolor=DARK, linewidth=0.8,
-                             hatch=hatch or None)  # fmt: skip
+              hatch=hatch or None)  # fmt: skip
     if text:
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if hatch else None
-        axes.text((start + end) / 2, y + 0.5, text, ha="center", va="center", fontsize=9.5, bbox=box,
+        axes.text((start + end) / 2, y + 0.5, text, ha="center", va="center", fontsize=size, bbox=box,
                   color="white" if colour == BLUE else DARK)  # fmt: skip
 
 
@@ -242,14 +235,12 @@ def draw_waves(tiles: int = 10, sms: int = 4) -> Picture:
         ValueError: as for `schedule`.
     """
     plain, persistent = schedule(tiles, sms, False), schedule(tiles, sms, True)
-    figure, axes = canvas(10.2, 0.9 * sms + 2.2)
-    axes.set_xlim(-2.4, plain.length + 0.4)
-    axes.set_ylim(2 * sms + 3.9, -1.2)
+    figure, axes = canvas(10.2, 0.9 * sms + 2.2, (-2.4, plain.length + 0.4), (2 * sms + 3.9, -1.2))
     for found, top, name in ((plain, 0.0, "one program per tile"), (persistent, sms + 2.3, "persistent")):
         said = f"{name}: {found.length} units of time; tensor cores busy in {found.busy:.0%} of them"
-        axes.text(0, top - 0.55, said, ha="left", va="center", fontsize=11.5, color=DARK)
+        write(axes, 0, top - 0.55, said, 11.5, "left")
         for sm in range(sms):
-            axes.text(-0.2, top + sm + 0.5, f"SM {sm}", ha="right", va="center", fontsize=11, color=DARK)
+            write(axes, -0.2, top + sm + 0.5, f"SM {sm}", 11, "right")
         for tile, (fill, main, store) in enumerate(found.starts):
             row = top + tile % sms
             for start, colour, hatch in ((store, ORANGE, "////"), (fill, PALE, "....")):  # these two may overlap
@@ -259,7 +250,7 @@ def draw_waves(tiles: int = 10, sms: int = 4) -> Picture:
                           linewidth=0.8, hatch=hatch)  # fmt: skip
             _bar(axes, (main, store), row, BLUE, f"tile {tile}", "")
     legend = "dotted: prologue (the first loads)    blue: main loop    hatched: epilogue (the store)"
-    axes.text(0, 2 * sms + 2.95, legend, ha="left", va="center", fontsize=10.5, color=DARK)
+    write(axes, 0, 2 * sms + 2.95, legend, 10.5, "left")
     alt = (
         f"{plural(tiles, 'tile')} on {plural(sms, 'SM')}, in {plural(-(-tiles // sms), 'wave')}. With one program per "
         f"tile, each tile's prologue waits for the epilogue of the tile before, and all takes {plain.length} units of "
@@ -347,18 +338,14 @@ def draw_grouped_order(group: int = 8) -> Picture:
         ValueError: as for `grouped_order`.
     """
     order = grouped_order(group)
-    figure, axes = canvas(9.6, 5.0)
-    axes.set_xlim(-14, 106)
-    axes.set_ylim(68, -12)
-    axes.set_aspect("equal")
+    figure, axes = canvas(9.6, 5.0, (-14, 106), (68, -12), equal=True)
     rows = {row for row, _ in order.first_wave}
     columns = {column for _, column in order.first_wave}
     for (left, top, width, height), name in (
         ((-11, 0, 8, _TILES), "a"), ((0, -9, _TILES, 6), "b"), ((0, 0, _TILES, _TILES), "out")
     ):  # fmt: skip
         rectangle(axes, (left, top), width, height, facecolor=LIGHT, edgecolor=DARK, linewidth=1)
-        axes.text(left + width / 2, top + height + 2 if name != "b" else top - 1.5, name, ha="center", va="center",
-                  fontsize=11, color=DARK)  # fmt: skip
+        write(axes, left + width / 2, top + height + 2 if name != "b" else top - 1.5, name, 11)
     for row in rows:
         rectangle(axes, (-11, row), 8, 1, facecolor=ORANGE, edgecolor=DARK, linewidth=0.3, hatch="////")
     for column in columns:
@@ -384,16 +371,90 @@ def _figures(axes: Axes, order: GroupedOrder, rows: int, columns: int) -> None:
         (f"from DRAM: {order.dram_gib:.2f} GiB", False),
     )
     for number, (text, bold) in enumerate(lines):
-        axes.text(69, 6 + 5 * number, text, fontsize=10.5, color=DARK, va="center", weight="bold" if bold else "normal")
+        write(axes, 69, 6 + 5 * number, text, 10.5, "left", weight="bold" if bold else "normal")
     full = 36.0
     share = full * order.misses / grouped_order(1).misses
-    axes.text(69, 41, "from DRAM, relative to groups of 1 row:", fontsize=10.5, color=DARK, va="center")
+    write(axes, 69, 41, "from DRAM, relative to groups of 1 row:", 10.5, "left")
     rectangle(axes, (69, 44), full, 4, facecolor="white", edgecolor=GREY, linewidth=1)
     rectangle(axes, (69, 44), min(share, full), 4, facecolor=ORANGE, edgecolor=DARK, linewidth=1, hatch="////")
-    axes.text(69, 51, f"{share / full:.0%}", fontsize=10.5, color=DARK, va="center")
+    write(axes, 69, 51, f"{share / full:.0%}", 10.5, "left")
 
 
 def explore_grouped_order() -> Choices:
     """`draw_grouped_order` with a slider for the group size."""
     groups = (8, 1, 2, 4, 16, 32, 64)
     return Choices(draw_grouped_order, {"group": groups}, {"group": "rows of tiles per group"}, stills=(1, 8))
+
+
+_FLIGHT, _APART, _USE, _WRITE = 4, 1, 2, 4  # units of time: a copy's flight, its distance from the one before, …
+_RING_TILES, _RING_STEPS = 2, 6
+
+
+@dataclass(frozen=True)
+class Ring:
+    """When each step's copy starts and arrives and its multiplication starts and ends, and when each tile is stored."""
+
+    stages: int
+    steps: tuple[tuple[int, int, int, int], ...]
+    stores: tuple[tuple[int, int], ...]
+
+    @property
+    def length(self) -> int:
+        return self.stores[-1][1]
+
+    @property
+    def busy(self) -> float:
+        """The share of the time that the tensor cores are busy."""
+        return len(self.steps) * _USE / self.length
+
+
+def ring(stages: int) -> Ring:
+    """Run a producer and a consumer on two tiles of six steps. The producer waits for an empty stage, nothing else.
+
+    Raises:
+        ValueError: `stages` is not 1 to 6.
+    """
+    if not 1 <= stages <= _RING_STEPS:
+        raise ValueError(f"stages must be 1 to {_RING_STEPS}.")
+    steps: list[tuple[int, int, int, int]] = []
+    stores: list[tuple[int, int]] = []
+    now = 0  # of the consumer
+    for step in range(_RING_TILES * _RING_STEPS):
+        start = max(steps[step - stages][3] if step >= stages else 0, steps[-1][0] + _APART if steps else 0)
+        arrival = start + _FLIGHT
+        begin = max(now, arrival)
+        now = begin + _USE
+        steps.append((start, arrival, begin, now))
+        if step % _RING_STEPS == _RING_STEPS - 1:
+            stores.append((now, now + _WRITE))
+            now += _WRITE
+    return Ring(stages, tuple(steps), tuple(stores))
+
+
+def draw_ring(stages: int = 4) -> Picture:
+    """Draw the ring of stages over time: copies in flight, full stages, multiplications, and the stores of two tiles.
+
+    Raises:
+        ValueError: as for `ring`.
+    """
+    found = ring(stages)
+    figure, axes = canvas(11.0, 0.5 * stages + 2.0, (-6.0, found.length + 0.6), (stages + 3.0, -0.6))
+    for stage in range(stages):
+        write(axes, -0.3, stage + 0.5, f"stage {stage}", 11, "right")
+    write(axes, -0.3, stages + 0.8, "consumer", 11, "right")
+    for step, (start, arrival, begin, end) in enumerate(found.steps):
+        row = step % stages
+        _bar(axes, (start, arrival), row, ORANGE, "", "////")
+        _bar(axes, (arrival, begin), row, PALE, "", "")
+        for y in (row, stages + 0.3):
+            _bar(axes, (begin, end), y, BLUE, str(step), "", 10)
+    for store in found.stores:
+        _bar(axes, store, stages + 0.3, "#D6EFD8", "", "....")
+    legend = "hatched: copy in flight    pale: full, waiting    blue: multiplied    dotted: the tile's store"
+    write(axes, 0, stages + 2.3, legend, 10.5, "left")
+    alt = (
+        f"A ring of {stages} stages over time, for two tiles of {_RING_STEPS} steps. A copy into a stage starts as "
+        "soon as the stage is empty, so the second tile's copies start while the first tile is stored. Everything is "
+        f"done after {found.length} units of time; the tensor cores are busy in {found.busy:.0%} of them."
+    )
+    return finish(figure, alt, width=860)

@@ -6,7 +6,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, canvas, finish, rectangle
+from grader.explore.drawing.displays import (
+    BLUE,
+    DARK,
+    GREY,
+    ORANGE,
+    PALE,
+    Picture,
+    Table,
+    canvas,
+    finish,
+    rectangle,
+    write,
+)
 from grader.worker.harnesses.benchmark_machine import PretendGpu, ThisMachine
 
 if TYPE_CHECKING:
@@ -79,7 +91,7 @@ def draw_claims(claims: Mapping[str, float], pretended: Collection[str] = ()) ->
         fill = "white" if lie in pretended else BLUE
         axes.plot([1, at], [row, row], color=BLUE, linewidth=1, zorder=1)
         axes.plot(at, row, "o", markersize=9, markerfacecolor=fill, markeredgecolor=BLUE, markeredgewidth=1.4, zorder=2)
-        axes.text(max(at, 1.0) * 1.25, row, _times(claim), va="center", fontsize=11, color=DARK)
+        write(axes, max(at, 1.0) * 1.25, row, _times(claim), 11, "left")
     axes.axvline(1, color=DARK, linewidth=1.5)
     axes.set_xscale("log")
     axes.set_xlim(min(0.5, 0.8 * min(claims.values())), 10 * max(*claims.values(), 10))
@@ -95,9 +107,7 @@ def draw_claims(claims: Mapping[str, float], pretended: Collection[str] = ()) ->
 
 def draw_waits() -> Picture:
     """Draw host, streams and clock readings: a sound benchmark, one without a wait, one on another stream."""
-    figure, axes = canvas(7.4, 4.9)
-    axes.set_xlim(-2.6, 10.2)
-    axes.set_ylim(10.7, -0.6)
+    figure, axes = canvas(7.4, 4.9, (-2.6, 10.2), (10.7, -0.6))
     rows: tuple[str, ...] = ("host", "kernel's stream")
     _scene(axes, 0, "sound: the clock is read when the kernel has ended", rows, stop=8.4, wait=8.3)
     _scene(axes, 3.6, "no sync: the clock is read after the launch", rows, stop=2.0)
@@ -113,9 +123,9 @@ def draw_waits() -> Picture:
 
 def _scene(axes: Axes, top: float, title: str, rows: tuple[str, ...], stop: float, wait: float | None = None) -> None:
     """Draw the host's launch and wait in the first row, the kernel in the last, and the clock readings."""
-    axes.text(-2.5, top - 0.25, title, fontsize=11.5, color=DARK, weight="bold", va="center")
+    write(axes, -2.5, top - 0.25, title, 11.5, "left", weight="bold")
     for row, name in enumerate(rows):
-        axes.text(-0.2, top + 0.75 + row, name, fontsize=10.5, color=DARK, ha="right", va="center")
+        write(axes, -0.2, top + 0.75 + row, name, 10.5, "right")
         axes.plot([0, 10], [top + 1.15 + row] * 2, color=GREY, linewidth=0.8)
     _bar(axes, 0.6, 1.8, top + 0.35, "launch", ORANGE)
     if wait is not None:
@@ -132,7 +142,7 @@ def _bar(axes: Axes, left: float, right: float, top: float, name: str, fill: str
     rectangle(axes, (left, top), right - left, 0.75, facecolor=fill, edgecolor=DARK, hatch=hatch, linewidth=1)
     behind = {"facecolor": "white", "edgecolor": "none", "pad": 1} if hatch else None
     middle = (left + right) / 2
-    axes.text(middle, top + 0.4, name, fontsize=10.5, color=DARK, ha="center", va="center", bbox=behind)
+    write(axes, middle, top + 0.4, name, 10.5, bbox=behind)
 
 
 def _times(claim: float) -> str:

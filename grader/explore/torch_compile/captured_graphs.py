@@ -10,7 +10,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture
+from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, write
 from grader.words import plural
 
 _JUMP = "Python needs a value of a tensor to choose a branch."  # Dynamo's "generic_jump"
@@ -284,7 +284,7 @@ def draw_graph(graph: Any, title: str = "", outputs: Sequence[str] = ()) -> Pict
         )  # fmt: skip
         axes.text(x, y, labels[name], ha="center", va="center", fontsize=10.5, color=text, zorder=3)
     if title:
-        axes.text(left + width / 2, -0.72, title, ha="center", va="center", fontsize=12, color=DARK)
+        write(axes, left + width / 2, -0.72, title, 12)
     shown = min(int(figure.get_size_inches()[0] * 92), 760)
     return finish(figure, _words(title, names, edges, kinds, labels), width=shown)
 

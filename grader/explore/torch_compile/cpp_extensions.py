@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, PALE, Picture, canvas, code_html, finish, rectangle
+from grader.explore.drawing.displays import BLUE, DARK, GREY, PALE, Picture, canvas, code_html, finish, rectangle, write
 from grader.words import plural
 
 # load_inline itself, in a separate process, without the two steps that compile and import.
@@ -155,12 +155,10 @@ def draw_operator(operator: Any) -> Picture:
     """
     there = registered(operator)
     schema = str(operator._opoverload._schema)
-    figure, axes = canvas(7.2, 3.1)
-    axes.set_xlim(0, 7.2)
-    axes.set_ylim(4.3, 0)
+    figure, axes = canvas(7.2, 3.1, (0, 7.2), (4.3, 0))
     rectangle(axes, (2.15, 0.1), 4.95, 4.1, facecolor="none", edgecolor=BLUE, linewidth=2.2)
     size = min(9.5, 9.5 * _MOST_LETTERS / len(schema))  # to stay within the frame
-    axes.text(4.62, 0.5, schema, ha="center", va="center", fontsize=size, family="monospace", color=DARK)
+    write(axes, 4.62, 0.5, schema, size, family="monospace")
     for row, (asks, part, answer) in enumerate(_PARTS):
         top = 0.95 + row * _ROW
         box = rectangle(
@@ -169,12 +167,12 @@ def draw_operator(operator: Any) -> Picture:
         if not there[part]:
             box.set(hatch="////", linestyle="--", edgecolor=GREY)
         behind = None if there[part] else {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-        axes.text(3.25, top + 0.4, part, ha="center", va="center", fontsize=12, color=DARK, bbox=behind)
-        axes.text(1.25, top + 0.4, asks, ha="right", va="center", fontsize=11, color=DARK)
+        write(axes, 3.25, top + 0.4, part, 12, bbox=behind)
+        write(axes, 1.25, top + 0.4, asks, 11, "right")
         style = {"arrowstyle": "-|>", "color": DARK, "linewidth": 1.4, "linestyle": "-" if there[part] else "--"}
         axes.annotate("", (2.38, top + 0.4), (1.35, top + 0.4), arrowprops=style)
         says = f"returns: {answer}" if there[part] else "not registered"
-        axes.text(4.3, top + 0.4, says, ha="left", va="center", fontsize=11, color=DARK)
+        write(axes, 4.3, top + 0.4, says, 11, "left")
     missing = [part for part in there if not there[part]]
     alt = f"The operator {schema}. A call uses the kernel, torch.compile the fake, and backward() the gradient. " + (
         f"Not registered, and hatched: {' and '.join(missing)}." if missing else "All three are registered."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grader.explore.drawing.displays import BLUE, DARK, ORANGE, Picture, SideBySide, Table, chart, finish
+from grader.explore.drawing.displays import BLUE, DARK, ORANGE, Picture, SideBySide, Table, chart, finish, write
 from grader.results import RESULTS
 from grader.words import plural
 
@@ -126,7 +126,7 @@ def draw_eager_and_fused(eager: Traffic) -> Picture:
                 left += amount
             axes.text((start + left) / 2, y + 0.33, name, ha="center", va="bottom", fontsize=11, color=DARK)
             axes.plot([left, left], [y - 0.3, y + 0.42], color=DARK, linewidth=1.2)
-        axes.text(left + 0.1, y, f"{left:.1f}", va="center", fontsize=13, weight="bold", color=DARK)
+        write(axes, left + 0.1, y, f"{left:.1f}", 13, "left", weight="bold")
     axes.set(yticks=[0, 1], ylim=(-0.45, 1.75), xlim=(0, max(eager.total, 2) * 1.08))
     axes.set_yticklabels(["fused", "eager"], fontsize=13)
     axes.set_xlabel("traffic, in multiples of the matrix", fontsize=11)

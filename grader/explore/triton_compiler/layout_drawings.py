@@ -8,7 +8,19 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Picture, canvas, finish, rectangle
+from grader.explore.drawing.displays import (
+    BLUE,
+    DARK,
+    GREY,
+    LIGHT,
+    ORANGE,
+    PALE,
+    Picture,
+    canvas,
+    finish,
+    rectangle,
+    write,
+)
 from grader.explore.triton_compiler.compiled_stages import Compiled
 from grader.words import plural
 
@@ -191,9 +203,7 @@ def draw_compiler_stages() -> Picture:
     """Draw the stages of Triton's compiler: what each one is, and what first appears in it."""
     from matplotlib.patches import FancyBboxPatch
 
-    figure, axes = canvas(8.8, 5.3)
-    axes.set_xlim(0, 10)
-    axes.set_ylim(len(_STAGES) + 0.05, -0.4)
+    figure, axes = canvas(8.8, 5.3, (0, 10), (len(_STAGES) + 0.05, -0.4))
     axes.text(0.2, -0.15, "stage", fontsize=11, weight="bold", color=DARK)
     axes.text(2.45, -0.15, "what it is", fontsize=11, weight="bold", color=DARK)
     axes.text(5.95, -0.15, "what first appears there", fontsize=11, weight="bold", color=DARK)
@@ -203,9 +213,9 @@ def draw_compiler_stages() -> Picture:
             (0.15, row + 0.1), 1.9, 0.62, boxstyle="round,pad=0.02", facecolor=PALE if gpu else LIGHT, edgecolor=DARK
         )
         axes.add_patch(box)
-        axes.text(1.1, row + 0.41, name, ha="center", va="center", fontsize=12, color=DARK)
-        axes.text(2.45, row + 0.41, what, va="center", fontsize=11, color=DARK)
-        axes.text(5.95, row + 0.41, decided.replace("`", ""), va="center", fontsize=11, color=DARK)
+        write(axes, 1.1, row + 0.41, name, 12)
+        write(axes, 2.45, row + 0.41, what, 11, "left")
+        write(axes, 5.95, row + 0.41, decided.replace("`", ""), 11, "left")
         if row + 1 < len(_STAGES):
             axes.annotate(
                 "", (1.1, row + 1.08), (1.1, row + 0.76), arrowprops={"arrowstyle": "->", "color": DARK, "lw": 1.4}
@@ -236,9 +246,7 @@ def draw_program(compiled: Compiled, block: int = 0) -> Picture:
     (size,), (run,) = held.shape, held.layout.size
     warps, rounds = held.layout.warps[0], max(1, size // held.layout.tile[0])
     shown = min(8, held.layout.threads[0])
-    figure, axes = canvas(9.2, 4.3)
-    axes.set_xlim(-0.3, 10.2)
-    axes.set_ylim(6.3, -0.7)
+    figure, axes = canvas(9.2, 4.3, (-0.3, 10.2), (6.3, -0.7))
     span = 32 * run
     title = f"one program: a block of {plural(size, 'element')}, {plural(warps, 'warp')}"
     axes.text(0, -0.3, title, fontsize=11.5, color=DARK)
@@ -287,9 +295,7 @@ def draw_layout(compiled: Compiled, block: int = 0) -> Picture:
     if not down or not across:
         raise ValueError(f"The block {held.shape} is smaller than what one thread holds, {layout.size}.")
     shown = min(down, _MOST_CELLS)
-    figure, axes = canvas(9.0, 0.24 * shown + 0.75)
-    axes.set_xlim(-0.9, 10.1)
-    axes.set_ylim(shown + 0.3, -1.5)
+    figure, axes = canvas(9.0, 0.24 * shown + 0.75, (-0.9, 10.1), (shown + 0.3, -1.5))
     title = f"{held.name}, {rows} × {columns}. Each box: one thread's {layout.size[0]} × {layout.size[1]}"
     title += f" (the first {plural(shown * layout.size[0], 'row')})" if shown < down else ""
     axes.text(0, -0.8, title, fontsize=11.5, color=DARK)
@@ -298,7 +304,7 @@ def draw_layout(compiled: Compiled, block: int = 0) -> Picture:
         text = f"warp {warp}, lane {lane}" if across <= 8 else str(lane)
         _cell(axes, 10 * column / across, row, 10 / across, 1, text, _shade(warp), warp % 2 == 1, 8.5)
     for row in range(0, shown, 4):
-        axes.text(-0.1, row + 0.5, str(row * layout.size[0]), ha="right", va="center", fontsize=8.5, color=DARK)
+        write(axes, -0.1, row + 0.5, str(row * layout.size[0]), 8.5, "right")
     alt = (
         f"A {rows} by {columns} block as a grid. Each box is {layout.size[0]} by {layout.size[1]} = "
         f"{plural(prod(layout.size), 'element')} of one thread. A warp has {plural(layout.threads[1], 'lane')} side by "
@@ -326,15 +332,14 @@ def draw_shared_memory(compiled: Compiled) -> Picture:
     axes.set_ylim(-0.14 * top, 1.12 * top)
     for buffer, slot in ((each, slot) for each in plan.buffers for slot in range(each.slots)):
         base = buffer.offset + slot * buffer.slot_bytes
-        axes.text(first - 0.1, base + buffer.slot_bytes / 2, f"{buffer.name}, slot {slot}", ha="right", va="center",
-                  fontsize=10, color=DARK)  # fmt: skip
+        write(axes, first - 0.1, base + buffer.slot_bytes / 2, f"{buffer.name}, slot {slot}", 10, "right")
         for step in range(first, _STEPS):
             _draw_slot(axes, step, base, 1, buffer.slot_bytes, plan.state(slot, step, _STEPS))
     for buffer in plan.after:
         _draw_slot(axes, _STEPS, buffer.offset, 1, buffer.slot_bytes, "after")
     for step in range(first, last):
         name = "before" if step < 0 else "after" if step >= _STEPS else f"step {step}"
-        axes.text(step + 0.5, -0.05 * top, name, ha="center", va="center", fontsize=10, color=DARK)
+        write(axes, step + 0.5, -0.05 * top, name, 10)
     title = f"{plural(plan.total_bytes, 'byte')} of shared memory"
     axes.text(first - 2.6, 1.06 * top, title, fontsize=11, weight="bold", color=DARK)
     _legend(axes, first + 2.2, 1.06 * top, (last - first) / 9, 0.05 * top, bool(plan.after))
@@ -371,7 +376,7 @@ def _legend(axes: Axes, x: float, y: float, width: float, height: float, after: 
     for number, (state, word) in enumerate(words.items()):
         left = x + 1.75 * width * number
         _draw_slot(axes, left, y - height / 2, 0.4 * width, height, state)
-        axes.text(left + 0.5 * width, y, word, va="center", fontsize=10, color=DARK)
+        write(axes, left + 0.5 * width, y, word, 10, "left")
 
 
 def _shade(number: int) -> str:
@@ -381,8 +386,7 @@ def _shade(number: int) -> str:
 def _cell(axes: Axes, x: float, y: float, width: float, height: float, text: str, fill: str, hatched: bool,
           size: float = 10) -> None:  # fmt: skip
     rectangle(axes, (x, y), width, height, facecolor=fill, edgecolor=DARK, linewidth=0.7)
-    axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=size, color=DARK,
-              weight="bold" if hatched else "normal")  # fmt: skip
+    write(axes, x + width / 2, y + height / 2, text, size, weight="bold" if hatched else "normal")
 
 
 def _zoom(axes: Axes, left: float, right: float, above: float, below: float) -> None:
