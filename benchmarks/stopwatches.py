@@ -11,8 +11,7 @@ import torch
 from torch.utils.benchmark import Timer
 
 from benchmarks.rows import Recorder
-from grader.explore.gpu_or_simulator import busy_gpu
-from grader.explore.profiling.call_timing import time_after
+from grader.explore.profiling.call_timing import busy_gpu, time_after
 
 __all__ = ["stopwatches"]
 

@@ -332,8 +332,6 @@ def simulated(found: tuple[Gpu, ...], torch: dict[str, Any]) -> Finding:
     return Finding("simulated", True, "Triton in its interpreter, CUDA C++ on the CPU; speed gates need a GPU")
 
 
-# `grader doctor`: what this machine can do, what will be simulated, and the command that fixes each problem.
-
 _PACKAGES = ("torch", "triton", "numba", "numba-cuda", "numpy", "jupyterlab", "nbgrader")
 
 

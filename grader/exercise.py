@@ -140,8 +140,7 @@ class Rules:
     """Rules on what a solution may call. A broken rule adds a note for a person, and costs no points."""
 
     library: tuple[str, ...] = ()  # torch operations that would do the work, without a trailing `_` or `_out`
-    handed: tuple[str, ...] = ()  # parameters that are functions: to be called, not inspected
-    methods: tuple[str, ...] = ()  # those of them that are objects with public methods
+    handed: bool = False  # whether it passes functions or objects that must be used, not inspected
 
 
 def text_of(function: Callable[..., Any]) -> str:
@@ -161,7 +160,8 @@ class Exercise:
     `of_compiled` says, without a GPU, what a submission lacks that the exercise asks for, or "". It gets the facts that
     `grader/worker/toolchain/nvrtc.py` finds in each kernel, or a harness in each call; they are a worker's claims.
     `lacking` says what GPUs below a compute capability lack, if that puts a gate out of their reach.
-    `answers` names the elements of `out` if they are several answers to a question.
+    `answers` names the elements of `out` if they are several answers to a question. If an answer is a word, `out` holds
+    its number in `answer_words`.
     `limited_by` memory: speed is in GB/s, and the ceiling is a copy's bandwidth. By arithmetic: in TFLOPS, and the
     ceiling is a float16 product's speed. `work` counts the work of a case: speed is then in `work_unit` per second,
     without a ceiling.
@@ -192,6 +192,7 @@ class Exercise:
     measure: Callable[..., Any] | None = None
     of_compiled: Callable[[Sequence[Mapping[str, int]]], str] | None = None
     answers: tuple[str, ...] = ()
+    answer_words: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     limited_by: Literal["memory", "arithmetic"] = "memory"
     work: Callable[[Case], int] | None = None

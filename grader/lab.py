@@ -138,8 +138,6 @@ def _files(count: int) -> str:
     return f"{count} file" if count == 1 else f"{count} files"
 
 
-# `grader lab`: JupyterLab on the learner's folder, on a classroom or on an instructor's course.
-
 # By default, JupyterLab asks whether it may fetch news from its makers, and checks for updates.
 _SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 

@@ -22,27 +22,6 @@ from grader.words import plural
 
 GLOSSARY, GLOSSARY_OF_CHAPTER = "glossary.ipynb", "glossary.md"
 
-# The notebooks for nbgrader's `source/` folder: with solutions, each chapter self-contained.
-
-
-def write(tree: Tree, dest: Path, exercises: Mapping[str, Exercise]) -> list[Path]:
-    """See `build.instructor_notebooks`."""
-    made = plan(tree, exercises)
-    if made.problems:
-        raise SourceError(" ".join(made.problems))
-    written = []
-    for path, notebook in made.instructors.items():
-        if "/" not in path:
-            continue  # the syllabus and the glossary belong to no assignment
-        target = dest / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(notebooks.as_bytes(_self_contained(notebook, path, made, tree, dest)))
-        written.append(target)
-    if GLOSSARY in made.notebooks:
-        for chapter in sorted({path.split("/")[0] for path in made.notebooks if "/" in path}):
-            (dest / chapter / GLOSSARY_OF_CHAPTER).write_text(_glossary(made, chapter), encoding="utf-8")
-    return written
-
 
 def _glossary(made: Plan, chapter: str) -> str:
     """The glossary as Markdown, because each notebook of an assignment would be collected and graded."""
@@ -122,9 +101,6 @@ def _checked_cells(text: str, name: str) -> list[source_tree.Cell]:
         except SourceError as error:
             raise SourceError(f"{name}:{cell.line}, {error}.") from None
     return cells
-
-
-# `grader build`: makes every course notebook from its source, and runs all checks of a build.
 
 
 @dataclass(frozen=True)
@@ -230,38 +206,19 @@ def instructor_notebooks(
         MachineLacks: this is not a source checkout.
         SourceError: a source notebook has a fault.
     """
-
-    return write(checkout(root), Path(dest), exercises)
-
-
-def solved_notebook(path: Path, *, root: Path | None = None) -> Any:
-    """A course notebook (an nbformat NotebookNode) with the reference solution in each solution cell.
-
-    Raises:
-        MachineLacks: this is not a source checkout.
-        SourceError: there is no solution for one of its solution cells.
-    """
-    import nbformat
-
     tree = checkout(root)
-    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    texts = _solution_cells(tree)
-    for cell in notebook.cells:
-        meta = cell.metadata.get("nbgrader", {})
-        if not meta.get("solution"):
-            continue
-        if meta.get("grade_id") not in texts:
-            raise SourceError(f"{path}: no source notebook has a solution for the cell {meta.get('grade_id')!r}.")
-        cell.source = texts[meta["grade_id"]]
-    return notebook
-
-
-def _solution_cells(tree: Tree) -> dict[str, str]:
-    from grader.authoring.stubs import without_markers
-
-    return {
-        cell.nbgrader["grade_id"]: without_markers(cell.text)
-        for path in tree.notebooks()
-        for cell in source_tree.read(path.read_text(encoding="utf-8"), path.name)
-        if cell.nbgrader.get("solution") and "grade_id" in cell.nbgrader
-    }
+    made = plan(tree, exercises)
+    if made.problems:
+        raise SourceError(" ".join(made.problems))
+    written = []
+    for path, notebook in made.instructors.items():
+        if "/" not in path:
+            continue  # the syllabus and the glossary belong to no assignment
+        target = dest / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(notebooks.as_bytes(_self_contained(notebook, path, made, tree, dest)))
+        written.append(target)
+    if GLOSSARY in made.notebooks:
+        for chapter in sorted({path.split("/")[0] for path in made.notebooks if "/" in path}):
+            (dest / chapter / GLOSSARY_OF_CHAPTER).write_text(_glossary(made, chapter), encoding="utf-8")
+    return written

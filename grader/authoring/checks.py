@@ -218,8 +218,6 @@ class _Tags(HTMLParser):
             self.found.append(Link(given["src"] or ""))
 
 
-# Checks of the source notebooks against the exercises: ids, points, stubs that still define the function.
-
 CHECK_PREFIX = "check-"
 
 Sources = Mapping[str, Sequence[source_tree.Cell]]  # "03_triton/03_fuse_a_softmax.py" -> its cells

@@ -79,11 +79,6 @@ def _nbgrader(cell: dict[str, Any]) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-# `grader exercise new`: copies an exercise into a course folder under a new id.
-#
-# The copy works at once: its reference solution is right, and its test passes. It consists of the module (with id,
-# title, place and function renamed), the solution cell with its reference, and a test.
-
 _ID = re.compile(r"[a-z][a-z0-9_]*")
 
 _NOTEBOOK = """\

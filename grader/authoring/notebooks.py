@@ -43,8 +43,6 @@ GENERATE: list[type[NbGraderPreprocessor]] = [
 BUILD: list[type[Any]] = [step for step in GENERATE if step not in (nbgrader.IncludeHeaderFooter, nbgrader.SaveCells)]
 
 
-# Makes two notebooks from a source notebook: the instructor's, with solutions, and the learner's, without.
-
 _KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 _LANGUAGE = {
     "codemirror_mode": {"name": "ipython", "version": 3}, "file_extension": ".py", "mimetype": "text/x-python",

@@ -183,8 +183,6 @@ def _cell(mark: re.Match[str], section: str, number: int) -> Cell:
     return Cell(name, _COMMENT.sub("", source), "raw" if kind[1] == "raw" else "markdown", grade_id and grade_id[1])
 
 
-# Reading untrusted files: the size is checked first, and each kind of bad file gets its own sentence.
-
 MAX_BYTES = 20_000_000  # a notebook holds its plots
 _MAX_CELLS = 1000  # each takes some milliseconds to check and to show
 _MAX_SOURCES = 2_000_000  # characters of all cells: code is parsed to find the function, text is shown

@@ -9,8 +9,7 @@ import nbformat
 import pytest
 from nbgrader.nbgraderformat import MetadataValidator
 
-from grader.authoring.build import build, report_text, solved_notebook
-from grader.authoring.source_tree import SourceError
+from grader.authoring.build import build, report_text
 from grader.errors import MachineLacks
 
 from .conftest import SOFTMAX_BUILT, SOFTMAX_PATH, SQUARE_BUILT, SQUARE_PATH, Checkout
@@ -288,20 +287,6 @@ def test_without_a_checkout_there_is_one_sentence(tmp_path: Path) -> None:
     """An installation without `source/` says so."""
     with pytest.raises(MachineLacks, match="checkout"):
         build(root=tmp_path)
-
-
-def test_a_solved_notebook_has_every_solution(tree: Checkout) -> None:
-    """Only the solution cells differ from the course's notebook."""
-    tree.build()
-    course = nbformat.read(tree.root / SOFTMAX_BUILT, as_version=4)
-    solved = solved_notebook(tree.root / SOFTMAX_BUILT, root=tree.root)
-    differing = [a.id for a, b in zip(course.cells, solved.cells, strict=True) if a != b]
-    assert differing == ["softmax"]
-    assert LEAK in solved.cells[2].source
-    assert "SOLUTION" not in solved.cells[2].source
-    tree.replace(SOFTMAX_PATH, '"softmax"', '"soft"')
-    with pytest.raises(SourceError, match="'softmax'"):
-        solved_notebook(tree.root / SOFTMAX_BUILT, root=tree.root)
 
 
 def test_the_course_is_built() -> None:

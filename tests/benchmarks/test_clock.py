@@ -11,11 +11,11 @@ from benchmarks.limits import Fault
 from benchmarks.pairs import counted
 from grader.exercises import find
 from grader.judge.checking.buffers import Buffers
+from grader.judge.gpu.ceilings import HostSpeed
 from grader.judge.process.worker import Round
 from grader.judge.score import Interval
 from grader.judge.timing.clock import NO_DRIFT
 from grader.judge.timing.clock_choice import Reading
-from grader.judge.timing.host_speed import HostSpeed
 
 LAUNCH_S = 200e-6
 CONSTANT_S = 150e-6

@@ -11,9 +11,9 @@ pytest.importorskip("torch.utils.cpp_extension")
 
 from benchmarks import bytes as moving
 from benchmarks import ceilings, reductions
-from grader.explore import gpu_or_simulator
 from grader.explore.ladder.machine_code import nvrtc_view
 from grader.explore.memory.bandwidth_experiments import EXPERIMENTS
+from grader.explore.profiling import call_timing
 from grader.worker.harnesses import ladder_kernels
 
 GENERATIONS = (75, 90)
@@ -24,7 +24,7 @@ def _sources() -> Iterator[tuple[str, str]]:
     yield from ((experiment.name, experiment.source) for experiment in EXPERIMENTS.values())
     yield "copy within L2", ceilings._CACHED
     yield "reading alone", reductions._READ.partition('extern "C"')[0]  # the rest is host code
-    yield "busy", gpu_or_simulator._BUSY.strip().replace("ROUNDS", "40000")
+    yield "busy", call_timing._BUSY.strip().replace("ROUNDS", "40000")
     for T, f in (("float", "f"), ("double", "")):
         yield f"ladder, {T}", ladder_kernels.SOURCE.substitute(T=T, f=f)
 

@@ -7,7 +7,7 @@ import pytest
 
 from grader.exercise import FILLS, Baseline, Gate, Suspect
 from grader.exercises import PACKAGED
-from grader.exercises.validation import faults
+from grader.exercises.found import faults
 from grader.judge.checking import buffers
 
 SOFTMAX = PACKAGED["softmax"]

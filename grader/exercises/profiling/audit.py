@@ -176,10 +176,11 @@ AUDIT = Exercise(
         *_MISSED,
         *_ACCUSED,
     ),
-    rules=Rules(handed=("benchmark", "machine"), methods=("machine",)),
+    rules=Rules(handed=True),
     harness=_hear,
     draw=_draw,
     answers=tuple(f"benchmark {number}" for number in range(1, ON_TRIAL + 1)),
+    answer_words=("lies", "sound"),
     hints=(
         "You choose kernel, baseline and data, so you know what an honest benchmark must claim.",
         "Let your functions record what they get: the tensor's address, shape, type, values and strides.",

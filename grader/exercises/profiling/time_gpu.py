@@ -187,7 +187,7 @@ TIME_GPU = Exercise(
     bytes_moved=lambda case: _ROOM,
     operations=lambda case: 1,
     correctness_points=4,
-    rules=Rules(handed=("function",)),
+    rules=Rules(handed=True),
     harness=_times,
     draw=_draw,
     measure=_by_events,

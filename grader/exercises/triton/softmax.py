@@ -47,6 +47,8 @@ def compiled_softmax(x: Any, out: Any) -> None:
 
 
 def no_max_subtracted(a: Any) -> Any:
+    if a["x"].amax() < _ORDINARY:
+        return None  # every result is NaN, as it is if masked elements win the maximum
     e = a["x"].float().exp()  # in float32 as in the kernel, where it overflows
     return (e / e.sum(1, keepdim=True)).double()
 
@@ -76,8 +78,11 @@ def _divided_by_the_inputs(a: Any) -> Any:
 
 
 def _masked_won(a: Any) -> Any:
-    """Zeros in the case whose elements are near -10³⁰, where some elements are masked: something larger won."""
-    return a["expected"] * 0 if a["x"].amax() < -1e20 else None
+    """The output, if masked elements won the maximum of rows far below 0: NaN there, or 0 if they are in the sum."""
+    x, expected = a["x"], a["expected"]
+    lost = x.amax(1, keepdim=True) < -_ORDINARY
+    counted = "got" not in a or not a["got"].isnan().any()
+    return expected.masked_fill(lost, 0.0 if counted else math.nan)
 
 
 def _share_of_each_row(a: Any) -> Any:
@@ -222,8 +227,8 @@ SOFTMAX = Exercise(
         ),
         Suspect("The numerator was stored without division by its sum.", numerator_only),
         Suspect(
-            "The masked elements won the maximum: every element of this case is near -10³⁰, and a masked element was "
-            "larger. Load them with `other=-float('inf')`.",
+            "The masked elements won the maximum: some rows are far below 0, and a masked element was larger. Load "
+            "them with `other=-float('inf')`.",
             _masked_won,
             spares=_FULL_ROWS,
         ),

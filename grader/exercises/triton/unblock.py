@@ -106,21 +106,19 @@ _FEW = 5  # rows: with fewer, a wait for each row is no more than a wait for the
 
 
 def _waits(facts: Sequence[Mapping[str, int]]) -> str:
-    """Say that values are fetched, and whether that is at least once per row."""
+    """Say that the CPU waits, and whether that is at least once per row."""
     worst = max(facts, key=lambda fact: fact.get("waits", 0), default={})
     rows, waits = worst.get("rows", 0), worst.get("waits", 0)
     if not waits:
         return ""
     if rows >= _FEW and waits >= rows:
         return (
-            f"For {plural(rows, 'row')} it asks the GPU for a value {waits} times, as the blocking pipeline does. Each "
-            "time the CPU waits until the GPU has computed it. Compute all rows at once, without `.item()`, `.cpu()` "
-            "and `if tensor:`."
+            f"For {plural(rows, 'row')} the CPU waits for the GPU {waits} times, as in the blocking pipeline. Compute "
+            "all rows at once, without `.item()`, `.cpu()` and `if tensor:`."
         )
     return (
-        f"One call still asks the GPU for a value {plural(waits, 'time')}, and the CPU waits "
-        "for it. Select with `torch.where` in place of `if tensor:` and of `x[mask]`, and keep values on the GPU: no "
-        "`.item()`, no `.cpu()`."
+        f"In one call the CPU still waits for the GPU {plural(waits, 'time')}. Select with `torch.where` in place of "
+        "`if tensor:` and of `x[mask]`, and keep values on the GPU: no `.item()`, no `.cpu()`, and no `synchronize()`."
     )
 
 
