@@ -34,8 +34,8 @@ KERNELS = (
     "transpose/unpadded_tile", "square_matrix/block_of_32", "mean_cuda/atomic_per_element", "grayscale/few_blocks",
     "matmul/one_stage", "vector_add/one_launch_per_part",
 )  # fmt: skip
-_LIMIT_S = 40.0
-_LAUNCHES = 16  # that ncu looks at, in all
+_LIMIT_S = 170.0
+_LAUNCHES = 32  # that ncu looks at, in all
 _SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "Occupancy", "LaunchStats", "WarpStateStats", "SourceCounters")
 _ADVICE = re.compile(r"^\s{4}(?:OPT|WRN)\s+(?P<text>\S.*)$")
 _RANGE = re.compile(r"<0,(?P<name>\w+/\w+)>")
