@@ -82,12 +82,15 @@ def double_kernel(x, out):
 # The arrays must be in GPU memory. `cuda.to_device` copies a NumPy array there, and `copy_to_host` copies a result
 # back. A kernel also takes CuPy arrays and torch tensors as they are. Neither copy is part of the times in this chapter.
 # Over PCIe they can take longer than a kernel, so keep data on the GPU for as long as you need it.
+#
+# Numba warns if a launch has fewer than 128 blocks, because the multiprocessors of a large GPU would then have no work.
+# So launch that many, although this star has few measurements: the threads that are left over skip the loop.
 
 # %%
 if device == "cuda":
     x = cuda.to_device(load_light_curve().y)  # to the GPU
     out = cuda.device_array_like(x)
-    double_kernel[4, 128](x, out)
+    double_kernel[128, 128](x, out)
     print(out.copy_to_host()[:3])  # waits for the kernel, then copies
 else:
     print("There is no GPU here. The same lines ran in a simulator in Find a period.")
