@@ -47,6 +47,9 @@ class Caged:
     def processes(self):
         return self.tasks
 
+    def compiles(self):
+        return False
+
     def ran_out_of_memory(self):
         return self.out_of_memory
 
