@@ -229,7 +229,8 @@ recorded("unblock", "ratio_vs_blocking")
 # same few launches for any number of rows, so the more rows, the less they count.
 #
 # Compare the recorded rows. With a million readings per sensor, the gain is about ten. With 65,536 readings it is far larger,
-# because the pipeline takes about as long for a short row as for a long one.
+# because the pipeline takes about as long for a short row as for a long one. `check` lengthens the rows until a call is long
+# enough to be timed well, so its ratio is like that of the long rows.
 
 # %% [markdown]
 # ## When launches are the limit
