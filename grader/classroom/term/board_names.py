@@ -54,7 +54,8 @@ def import_names(course: Path, file: Path, store: Path) -> NamesResult:
         kept = opened.pseudonyms()
         others = {student: name for student, name in kept.items() if student not in wanted}
         given = {student: name for student, name in wanted.items() if name not in ("", _HIDE)}
-        _check(file, given, [*others.values()], _people(course))
+        people = {student: {student} for student in (*kept, *wanted)} | _people(course)
+        _check(file, given, [*others.values()], people)
         assign(opened, wanted)
         for student, name in wanted.items():
             opened.set_hidden(student, name == _HIDE)
@@ -99,7 +100,7 @@ def _check(file: Path, given: Mapping[str, str], others: list[str], people: Mapp
         theirs = set().union(*(found for other, found in keys.items() if other != student)) - keys.get(student, set())
         mine = _keys([name])
         if not is_name(name) or len(name) not in _LENGTHS:
-            why = "is not a name of 2 to 24 letters, digits and single spaces"
+            why = "is not a name of 2 to 24 visible letters of one script, digits and single spaces"
         elif _LIKE_A_PSEUDONYM.fullmatch(name):
             why = "looks like a pseudonym"
         elif mine & taken:
@@ -117,9 +118,13 @@ def _keys(names: Iterable[str]) -> set[str]:
     found = set()
     for name in names:
         for spelled in (name, name.casefold()):  # a capital I looks like l, but is a capital i
-            words = list(map(skeleton, _BETWEEN_WORDS.split(spelled)))
-            found |= {"".join(words), "".join(sorted(words))}
+            words = _BETWEEN_WORDS.split(spelled)
+            found |= {_drawn("".join(order)) for order in (words, sorted(words, key=_drawn))}
     return found - {""}
+
+
+def _drawn(text: str) -> str:
+    return skeleton(text).replace("i", "l")  # one name may have a capital I as an i and another as an l
 
 
 def _people(course: Path) -> dict[str, set[str]]:

@@ -16,7 +16,7 @@ from tests.classroom.conftest import Classroom
 
 @pytest.fixture
 def course(new_course: Callable[..., Classroom]) -> Path:
-    """A course with a board, of four students in the gradebook."""
+    """A course with a board, of students in the gradebook and of one, max, who is only on the board."""
     from grader.classroom import course_folder
 
     folder = new_course().folder
@@ -24,9 +24,10 @@ def course(new_course: Callable[..., Classroom]) -> Path:
         for name in ("ann", "bob", "eve"):
             email = f"{name}.s@example.org"
             gradebook.update_or_create_student(name, first_name=name.title(), last_name="Smith", email=email)
-        gradebook.update_or_create_student("lol")
+        for name in ("lol", "billie", "arnold"):
+            gradebook.update_or_create_student(name)
     with Store(folder / "leaderboard.sqlite") as store:
-        assign(store, ["ann", "bob"])
+        assign(store, ["ann", "bob", "max"])
     return folder
 
 
@@ -57,6 +58,10 @@ def test_names_are_chosen_hidden_and_taken_back(course: Path) -> None:
         ("Smith Bob", "another student"), ("bob_smith", "another student"), ("B o b", "another student"),
         ("\u0435\u0475\u0435", "another student"), ("Evé", "another student"), ("eve.s", "another student"),
         ("WARP9", "taken"), ("w a r p 9", "taken"), ("Torch Softmax", "taken"), ("IoI", "another student"),
+        ("BiIIle", "another student"), ("B1lIie", "another student"), ("Ar nold", "another student"),
+        ("M\u0430x", "2 to 24"), ("\u043c\u0430\u0445", "another student"), ("MAX", "another student"),
+        ("ev\u200be", "2 to 24"), ("\uff45\uff56\uff45", "2 to 24"), ("1ol", "another student"),
+        ("War\u03c1 9", "2 to 24"),
     ],
 )  # fmt: skip
 def test_a_name_that_misleads_is_refused(course: Path, name: str, why: str) -> None:
