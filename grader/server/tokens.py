@@ -77,14 +77,15 @@ class Tokens:
         try:
             data = self._file.read_bytes()
             key, revoked = data[:_KEY_BYTES], dict(map(json.loads, data[_KEY_BYTES:].splitlines()))
-            if len(key) == _KEY_BYTES:
+            if len(key) == _KEY_BYTES and any(key) and all(isinstance(at, int | float) for at in revoked.values()):
                 return key, revoked
             raise ValueError
         except OSError as error:
             raise ClassroomError(f"The key of the tokens, {self._file}, cannot be used: {error.strerror}.") from None
         except (ValueError, TypeError):
             raise ClassroomError(
-                f"{self._file} is damaged. Without it all tokens are void: delete it, and make new ones."
+                f"The key of the tokens, {self._file}, is damaged: put it back from a backup; or delete it, which "
+                "voids all tokens, and make new ones with `grader classroom token`."
             ) from None
 
 

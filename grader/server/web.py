@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import http
 import ipaddress
+import logging
 import math
 import sqlite3
 from collections import Counter
@@ -34,7 +35,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from grader.errors import GraderError, UnknownExercise
+from grader.errors import ClassroomError, GraderError, UnknownExercise
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.server.job_queue import JobQueue, Limits, Refused
 from grader.server.tokens import Tokens
@@ -45,7 +46,8 @@ _CONNECTION_S = 30.0  # after which a connection without a request is closed
 _REQUEST_S = 120.0  # after which it is closed in any case
 _CLOSE_S = 10.0  # for a client to read the rest of an answer
 _MOST_CONNECTIONS = 1_000
-_MOST_OF_ONE = 100  # connections from one address
+_MOST_OF_ONE = 500  # connections from one address, which may be a whole class's
+_MOST_REFUSED = 300  # connections above that which get an answer
 _MOST_REQUESTS = 20  # of one student at once
 _REFUSAL_S = 2.0  # for a client above these limits to read the refusal
 _MOST_HEADER_BYTES = 16_384
@@ -58,6 +60,7 @@ class Submissions:
     def __init__(self, queue: JobQueue, tokens: Tokens, limits: Limits, versions: Mapping[str, str]) -> None:
         self._queue, self._tokens, self._limits, self._versions = queue, tokens, limits, versions
         self._open: Counter[str] = Counter()  # requests that are not answered yet, by student
+        self._told = ""
 
     async def submit(self, request: Request) -> Response:
         with self._student(request) as student:
@@ -86,7 +89,12 @@ class Submissions:
     def _student(self, request: Request) -> Iterator[str]:
         """The student whose token came with a request; only the token says who that is."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
-        student = self._tokens.bearer(token.strip()) if kind.lower() == "bearer" else None
+        try:
+            student = self._tokens.bearer(token.strip()) if kind.lower() == "bearer" else None
+        except ClassroomError as error:  # its sentence is for the instructor
+            self._tell(str(error))
+            sentence = "The server cannot check tokens now: tell your instructor."
+            raise HTTPException(503, sentence, {"Retry-After": "10"}) from None
         if student is None:
             sentence = "This needs a valid token: ask your instructor for a new one."
             raise HTTPException(401, sentence, {"WWW-Authenticate": "Bearer"})
@@ -98,6 +106,12 @@ class Submissions:
             yield student
         finally:
             self._open[student] -= 1
+
+    def _tell(self, sentence: str) -> None:
+        """Log a sentence, unless it was the last one."""
+        if sentence != self._told:
+            self._told = sentence
+            logging.getLogger("uvicorn.error").error(sentence)
 
 
 async def _body(request: Request) -> str:
@@ -172,8 +186,8 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 
 _open: Counter[str] = Counter()  # connections, by client
 _REFUSED = JSONResponse(
-    {"error": f"Your address has {_MOST_OF_ONE} connections open, which is the limit: close some."},
-    429,
+    {"error": f"Your address has {_MOST_OF_ONE} connections open, which is the limit: try again later."},
+    503,
     {"Retry-After": "10", "Connection": "close"},
 )
 
@@ -190,7 +204,7 @@ def _client(host: str) -> str:
 class TimeLimitedProtocol(H11Protocol):
     """HTTP/1.1 that closes a connection after a time, so that a slow client cannot hold it open.
 
-    A client with too many connections gets a refusal on the next ones; with twice as many, not even that.
+    Connections from an address with too many get a refusal; after many of those, not even that.
     """
 
     def connection_made(self, transport: Any) -> None:
@@ -203,7 +217,7 @@ class TimeLimitedProtocol(H11Protocol):
         patience_s = _CONNECTION_S
         if others >= _MOST_OF_ONE:
             self.app, patience_s = _REFUSED, _REFUSAL_S
-        if others >= 2 * _MOST_OF_ONE:
+        if others >= _MOST_OF_ONE + _MOST_REFUSED:
             transport.abort()
         self._end = self.loop.call_later(patience_s, self._close_if_idle)
 

@@ -61,14 +61,23 @@ def test_nonsense_names_nobody(tokens: Tokens, token: str) -> None:
 
 
 def test_a_course_keeps_its_key(tmp_path: Path) -> None:
-    """Closed to others; a damaged one is named."""
+    """Closed to others."""
     token = course_tokens(tmp_path).make("ann", 1)
     assert course_tokens(tmp_path).bearer(token) is not None
-    key = tmp_path / "token.key"
-    assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    key.write_bytes(b"short")
-    with pytest.raises(ClassroomError, match="is damaged"):
+    assert stat.S_IMODE((tmp_path / "token.key").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", b"short", bytes(32), bytes(4096), b"k" * 32 + b'["ann", "x"]\n', b"k" * 32 + b'["ann', b"k" * 32 + b"5\n"],
+)
+def test_a_damaged_key_is_named_and_kept(tmp_path: Path, damaged: bytes) -> None:
+    """A new one would void all tokens; one of zeros, as after a loss of power, everybody knows."""
+    file = tmp_path / "token.key"
+    file.write_bytes(damaged)
+    with pytest.raises(ClassroomError, match=r"token\.key, is damaged: put it back from a backup; or delete it"):
         course_tokens(tmp_path)
+    assert file.read_bytes() == damaged
 
 
 def test_a_name_that_no_student_can_have_gets_no_token(tokens: Tokens) -> None:

@@ -190,19 +190,31 @@ def idle(port: int, number: int) -> Iterator[list[socket.socket]]:
 
 
 def test_one_client_cannot_hold_all_connections(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reads why; with twice as many connections it is cut off, and a client elsewhere is served."""
+    """It reads why; with many more connections it is cut off, and a client elsewhere is served."""
     clients = iter([*["10.0.0.1"] * 8, "10.0.0.2"])
     monkeypatch.setattr(web, "_client", lambda _: next(clients))
     monkeypatch.setattr(web, "_MOST_OF_ONE", 3)
+    monkeypatch.setattr(web, "_MOST_REFUSED", 3)
     monkeypatch.setattr(web, "_REFUSAL_S", 600.0)
     with idle(running.port, 3):
         status, headers, answer = running.ask("GET", "/")
-        assert (status, headers["retry-after"]) == (429, "10")
-        assert answer["error"].startswith("Your address has 100 connections open, which is the limit")
+        assert (status, headers["retry-after"]) == (503, "10")
+        assert answer["error"].startswith("Your address has 500 connections open, which is the limit")
         with idle(running.port, 3), socket.create_connection(("127.0.0.1", running.port), timeout=60) as cut:
             with contextlib.suppress(ConnectionResetError):
                 assert cut.recv(1) == b""
             assert running.ask("GET", "/")[0] == 200
+
+
+def test_a_class_behind_one_address_is_served(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 students have a connection each, and their requests are limited by token."""
+    monkeypatch.setattr(web, "_client", lambda _: "192.0.2.7")
+    monkeypatch.setattr(web, "_CONNECTION_S", 600.0)
+    with idle(running.port, 299) as others:
+        assert running.ask("GET", "/submissions", student="ann")[0] == 200
+        for number in (0, -1):
+            others[number].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert others[number].recv(100).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize(
@@ -309,3 +321,24 @@ def test_a_failure_of_the_server_is_a_sentence(
     found, _, answer = running.ask("GET", "/submissions", student="ann")
     assert (found, list(answer)) == (status, ["error"])
     assert str(error) not in answer["error"]
+
+
+def test_a_damaged_key_is_named_to_the_instructor_alone(
+    running: Running, send: Send, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, and submissions are accepted again when it is back."""
+    file = tmp_path / "token.key"
+    key = file.read_bytes()
+    token = running.tokens.make("ann", 1)
+    file.write_bytes(b"")
+    for _ in range(2):
+        status, headers, answer = running.ask("GET", "/submissions", token=token)
+        assert (status, headers["retry-after"]) == (503, "10")
+        assert answer["error"] == "The server cannot check tokens now: tell your instructor."
+    assert [record.message for record in caplog.records if str(file) in record.message] == [
+        f"The key of the tokens, {file}, is damaged: put it back from a backup; or delete it, which voids all tokens, "
+        "and make new ones with `grader classroom token`."
+    ]
+    assert file.read_bytes() == b""
+    file.write_bytes(key)
+    assert running.ask("GET", "/submissions", token=token)[0] == 200
