@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.material import Text, honest, unique
+from benchmarks.material import MIXED, Text, honest, unique
 from grader.authoring.build import instructor_notebooks
 from grader.exercise import Exercise
-from grader.exercises import EXERCISES, find
+from grader.exercises import find
 from grader.hardware import cuda_home, torch_cuda
 
 __all__ = ["Class", "check_text", "make_class", "surroundings", "texts"]
@@ -86,10 +86,12 @@ class Class:
         return course_folder.api(self.folder)
 
 
-def texts(device: str, students: int = STUDENTS) -> dict[str, dict[str, Text]]:
+def texts(
+    device: str, students: int = STUDENTS, exercises: Sequence[str] = (*MIXED, "grayscale")
+) -> dict[str, dict[str, Text]]:
     """Return a unique honest text by student and exercise, the same on every call. Half are the reference solution."""
     found: dict[str, dict[str, Text]] = {f"student{number:02}": {} for number in range(students)}
-    for exercise in _ORACLES:
+    for exercise in exercises:
         reference, *others = honest(exercise, device)
         random.Random(exercise).shuffle(others)
         for number, own in enumerate(found.values()):
@@ -161,8 +163,6 @@ def _hand_in(folder: Path, assignment: str, student: str, sources: dict[str, Tex
             grade_id = cell["metadata"].get("nbgrader", {}).get("grade_id")
             if grade_id in sources:
                 cell["source"] = sources[grade_id].source
-            elif grade_id in EXERCISES:  # a notebook's other exercise
-                cell["source"] = unique(honest(grade_id)[0], student).source
         (target / released.name).write_text(json.dumps(notebook), encoding="utf-8")
     return len(names)
 

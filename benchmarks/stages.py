@@ -21,7 +21,7 @@ _LOOKED_AT = 8  # students, with three exercises each
 
 def stages(recorder: Recorder) -> None:
     """Rows `throughput/stages`, one case per exercise and stage: `waiting`, then first words of progress messages."""
-    limit, handed_in = Limit(150), texts("cuda", _STUDENTS)
+    limit, handed_in = Limit(150), texts("cuda", _STUDENTS, MIXED)
     queue = [handed_in[student][exercise] for exercise in MIXED for student in handed_in]
     found: dict[str, dict[str, list[float]]] = {}
     with Judge("cuda") as judge:
@@ -44,7 +44,7 @@ def kernel_looks(recorder: Recorder) -> None:
 
     The first grading of a pass waits for the judge to start, so it is left out.
     """
-    handed_in = texts("cuda", _LOOKED_AT)
+    handed_in = texts("cuda", _LOOKED_AT, MIXED)
     queue = [handed_in[student][exercise] for exercise in MIXED for student in handed_in]
     found: dict[bool, list[float]] = {False: [], True: []}
     for look in (False, True, True, False):

@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.classes import Class, make_class, surroundings, texts
 from benchmarks.limits import Fault, Limit, folder, keep, kept
+from benchmarks.material import MIXED
 from benchmarks.rows import Recorder, commit
 from grader.hardware import gpus as found_gpus
 from grader.words import plural
@@ -113,7 +114,8 @@ def _run(recorder: Recorder, who: str, grade: Callable[[Class, Path, Limit], Non
     limit, state = Limit(_LIMIT_S), _state(bare)
     lines = state / f"{who}.jsonl"
     with surroundings(state / who):
-        made = make_class(state / who / "course", texts("cuda"), "cuda", stock=who == "stock", bare=bare)
+        own = texts("cuda", exercises=MIXED) if bare else texts("cuda")
+        made = make_class(state / who / "course", own, "cuda", stock=who == "stock", bare=bare)
         try:
             grade(made, lines, limit)
         except TimeUp:

@@ -36,7 +36,7 @@ def test_no_two_students_hand_in_the_same_text():
     own = texts("simulator")
     sources = [text.source for each in own.values() for text in each.values()]
     assert len(own) == 20
-    assert len(set(sources)) == len(sources) == 60
+    assert len(set(sources)) == len(sources) == 80
     assert texts("simulator") == own
 
 
