@@ -148,7 +148,7 @@ def autograde(
             f"{assignment} is not in the gradebook yet: run `grader classroom release {shlex.quote(str(course))} "
             f"{assignment}` first."
         )
-    with run_log(Path(api.coursedir.root), f"autograde-{assignment}", progress) as tell:
+    with run_log(Path(api.coursedir.root), f"autograde-{assignment}", progress) as tell, folder.one_engine():
         tell("collecting", 0, 1)
         collected, warnings = inbox.collect(api, assignment, accept)
         students = sorted(api.get_submitted_students(assignment))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import functools
 import os
 import re
 import shlex
@@ -40,6 +41,19 @@ def api(course: Path) -> Any:
     with _scripts_on_path():
         made.gradebook.close()  # creates a missing one
     return made
+
+
+@contextmanager
+def one_engine() -> Iterator[None]:
+    """Let nbgrader's gradebooks share an engine, which keeps compiled SQL: it opens some 17 per graded student."""
+    from nbgrader import api as gradebooks
+
+    before = gradebooks.create_engine
+    gradebooks.create_engine = functools.cache(before)
+    try:
+        yield
+    finally:
+        gradebooks.create_engine = before
 
 
 @contextmanager
