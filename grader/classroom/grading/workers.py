@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Device = Literal["auto", "cuda", "simulator"]
 _AGAIN_S = 0.5
+_OWN = 2  # tasks that a judge has for itself: the one it judges, and the one it loads meanwhile
 
 
 class Workers(Protocol):
@@ -73,17 +74,20 @@ class ThisProcess:
 class SideBySide:
     """Judges that share the tasks; each has its own process, and its own GPU if it has one.
 
-    A judge that stops is replaced and its task judged again.
+    Each loads its next task while it judges one. No other judge takes that task, unless none is left for it. A judge
+    that stops is replaced and its task judged again.
     """
 
     def __init__(self, judges: Sequence[Judge]) -> None:
-        self._waiting: deque[tuple[Task, Future[Verdict]]] = deque()
+        self._waiting: deque[Task] = deque()
+        self._next: list[deque[Task]] = [deque() for _ in judges]
         self._known: dict[Task, Future[Verdict]] = {}
         self._changed = threading.Condition()
         self._closed = False
         self._judges = list(judges)
         self.keep: Callable[[Task, Verdict], None] = lambda task, verdict: None
-        self._threads = [threading.Thread(target=self._work, args=(judge,), daemon=True) for judge in judges]
+        own = zip(judges, self._next, strict=True)
+        self._threads = [threading.Thread(target=self._work, args=each, daemon=True) for each in own]
         for thread in self._threads:
             thread.start()
 
@@ -119,19 +123,20 @@ class SideBySide:
     def _future(self, task: Task) -> None:
         if task not in self._known:
             self._known[task] = Future()
-            self._waiting.append((task, self._known[task]))
+            self._waiting.append(task)
 
-    def _work(self, judge: Judge) -> None:
+    def _work(self, judge: Judge, own: deque[Task]) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
+                self._changed.wait_for(lambda: self._waiting or any(self._next) or self._closed)
                 if self._closed:
                     return
-                task, future = self._waiting.popleft()
-                ahead = [(each.source, each.exercise_id) for each, _ in self._waiting]
+                while self._waiting and len(own) < _OWN:
+                    own.append(self._waiting.popleft())
+                task = (own or next(filter(None, self._next))).popleft()
+                future, ahead = self._known[task], list(own)
             try:
-                # The other judges take the next tasks, so this one most likely gets the one after them.
-                judge.expect([(task.source, task.exercise_id), *ahead[len(self._judges) - 1 :][:1]])
+                judge.expect([(each.source, each.exercise_id) for each in (task, *ahead)])
                 verdict = with_second_try(judge, task, lambda: not self._closed)
                 self.keep(task, verdict)
                 future.set_result(verdict)

@@ -80,6 +80,41 @@ def test_judges_work_at_the_same_time() -> None:
     assert all(judge.closed for judge in judges)
 
 
+def test_a_judge_gets_the_task_that_it_loads() -> None:
+    """However many tasks the other judge takes meanwhile: the loading would be in vain."""
+    three, go_on = threading.Event(), threading.Event()
+
+    class Announced(FakeJudge):
+        def __init__(self) -> None:
+            super().__init__()
+            self.announced: list[list[str]] = []
+
+        def expect(self, submissions: list[tuple[str, str]]) -> None:
+            self.announced.append([source for source, _ in submissions])
+
+    class Slow(Announced):
+        def grade(self, source: str, exercise_id: str, **asked: bool) -> Verdict:
+            three.wait()
+            if len(self.judged) == 1:
+                go_on.set()
+            return super().grade(source, exercise_id, **asked)
+
+    class Quick(Announced):
+        def grade(self, source: str, exercise_id: str, **asked: bool) -> Verdict:
+            if len(self.judged) == 3:
+                three.set()
+                go_on.wait()
+            return super().grade(source, exercise_id, **asked)
+
+    slow, quick = Slow(), Quick()
+    with pool(slow, quick) as workers:
+        tasks = [Task(text, "softmax") for text in "abcdefgh"]
+        workers.expect(tasks)
+        assert [workers.judge(task).submission_sha256 for task in tasks] == list("abcdefgh")
+    assert slow.announced[0] == slow.judged[:2]
+    assert quick.announced[0] == quick.judged[:2]
+
+
 def test_a_task_is_judged_once() -> None:
     """Announcing or requesting a task again gives the same verdict."""
     judge, task = FakeJudge(), Task("a", "softmax")
