@@ -76,18 +76,18 @@ def test_the_courses_own_notebooks_are_handed_in(tmp_path):
 
 
 def test_one_gpu_is_compared_with_two(tmp_path, monkeypatch):
-    """The rates leave out the first notebook of each judge. Two GPUs that save too little are a fault."""
-    rows, seconds = [], iter([58.0, 30.0])
+    """The rates leave out the first student, and one notebook per further judge. Two GPUs must save enough."""
+    rows, seconds = [], iter([54.0, 26.0])
     recorder = SimpleNamespace(add=lambda bench, case, metric, unit, value: rows.append((case, metric, value)))
     monkeypatch.setenv("BENCH_STATE", str(tmp_path))
     monkeypatch.setenv("BENCH_NOTEBOOKS", "30")
     monkeypatch.setattr(throughput, "found_gpus", lambda: ("one", "two"))
-    monkeypatch.setattr(throughput, "texts", lambda device, count: dict.fromkeys(range(count), OWN["ann"]))
+    monkeypatch.setattr(throughput, "texts", lambda _, students, exercises: dict.fromkeys(range(students), OWN["ann"]))
     monkeypatch.setattr(throughput, "make_class", lambda *_, **__: None)
     monkeypatch.setattr(throughput, "grade_stock", lambda made, lines, limit: None)
     monkeypatch.setattr(throughput, "_grade_on", lambda made, indices: (next(seconds), 90.0))
     throughput.gpus(recorder)
-    assert [value for case, metric, value in rows if metric == "per_minute"] == [30.0, 56.0]
-    seconds = iter([58.0, 40.0])
-    with pytest.raises(Fault, match=r"1\.40 times as fast"):
+    assert [value for case, metric, value in rows if metric == "per_minute"] == [30.0, 60.0]
+    seconds = iter([54.0, 40.0])
+    with pytest.raises(Fault, match=r"1\.30 times as fast"):
         throughput.gpus(recorder)
