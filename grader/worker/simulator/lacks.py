@@ -38,8 +38,15 @@ _MEMBER = re.compile(
     r"|[‘'][^’']*\b(?:cub::|cooperative_groups::|cuda[A-Z])[^\n]* has no member named [‘'](?P<d>\w+)"
 )
 _OF_NUMBA = re.compile(
-    r"'FakeCUDAModule' object has no attribute '((?:shfl|shfl_up|shfl_down|shfl_xor|all|any|eq|ballot|match_any"
-    r"|match_all)_sync|syncwarp|activemask|lanemask_lt|nanosleep|libdevice|cache_hints|managed_array|mapped|mapped_array_like)'"
+    r"(?:'FakeCUDAModule' object|module 'numba\.cuda') has no attribute '((?:shfl|shfl_up|shfl_down|shfl_xor|all|any|eq"
+    r"|ballot|match_any|match_all)_sync|syncwarp|activemask|lanemask_lt|nanosleep|libdevice|cache_hints|ld(?:ca|cg|cs|cv|lu)"
+    r"|st(?:cg|cs|wb|wt)|mapped|mapped_array_like|managed_array|event_elapsed_time|from_cuda_array_interface|is_cuda_array"
+    r"|literal_unroll|open_ipc_array|profile_start|profile_stop|profiling|set_memory_manager|extending)'"
+)
+_OF_NUMBAS_OBJECTS = re.compile(
+    r"'(?:FakeCUDAKernel' object has no attribute '(?P<kernel>inspect_\w+|get_\w+_per_(?:thread|block)"
+    r"|get_const_mem_size|get_call_template|signatures|nopython_signatures|stats|compile|compile_device|specialize|specialized)"
+    r"|FakeCUDADevice' object has no attribute '(?P<device>[A-Z][A-Z_]+|uuid|id|supports_\w+))'"
 )
 _CUPYS = {  # what CuPy has and its replacement does not, by module
     "cupy": """ElementwiseKernel ReductionKernel fuse get_default_memory_pool get_default_pinned_memory_pool
@@ -120,6 +127,8 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
         cause = cause.__cause__
     if of_numba := _OF_NUMBA.search(str(error)):
         return sentence(f"`cuda.{of_numba[1]}`"), None
+    if of_numba := _OF_NUMBAS_OBJECTS.search(str(error)):
+        return sentence(f"`{of_numba['kernel'] or of_numba['device']}`"), None
     if of_cupy := _of_cupy(str(error)):
         return sentence(of_cupy), None
     if of_torch := _CLASS_OF_TORCH.search(str(error)):

@@ -17,9 +17,10 @@ import numpy as np
 from numba.cuda import types
 from numba.cuda.np.numpy_support import as_dtype
 from numba.cuda.simulator import kernel
-from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAAtomic, FakeCUDAModule, FakeCUDAShared
+from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAAtomic, FakeCUDALocal, FakeCUDAModule, FakeCUDAShared
 
 from grader.words import plural
+from grader.worker.simulator.lacks import NotSimulated
 from grader.worker.simulator.numba_log import Launch, Who
 from grader.worker.simulator.numba_waits import Untranslatable, waiting
 
@@ -36,6 +37,7 @@ def install() -> None:
     kernel.FakeCUDAKernel.__call__ = _launched(kernel.FakeCUDAKernel.__call__)
     kernel.BlockManager.run = _runner(kernel.BlockManager.run)
     FakeCUDAShared.array = _shared(FakeCUDAShared.array)
+    FakeCUDALocal.array = lambda self, shape, dtype, alignment=None: _unwritten(shape, dtype)
     for name, function in list(vars(FakeCUDAAtomic).items()):
         if callable(function) and not name.startswith("__"):
             setattr(FakeCUDAAtomic, name, _atomic(function))
@@ -56,19 +58,22 @@ def _launched(original: Callable[..., Any]) -> Callable[..., Any]:
         if self._device or kernel._get_kernel_context() is not None:
             return original(self, *args)
         grid, block = kernel.normalize_kernel_dimensions(self.grid_dim, self.block_dim)
-        _must_fit(grid, block, self.dynshared_size)
+        _must_fit(grid, block, self.dynshared_size, getattr(self, "most_threads", _MOST_THREADS))
         _launch = Launch(tuple(block), math.prod(grid))
         return original(self, *args)
 
     return call
 
 
-def _must_fit(grid: Any, block: Any, dynamic_bytes: int) -> None:
-    """Raise ValueError for a launch that a GPU refuses."""
+def _must_fit(grid: Any, block: Any, dynamic_bytes: int, bound: int) -> None:
+    """Raise ValueError for a launch that a GPU refuses. `bound`: the kernel's own limit of threads per block."""
     threads = int(np.prod(block))
     if threads > _MOST_THREADS:
         said = f"A block of this launch has {plural(threads, 'thread')}"
         raise ValueError(f"{said}, and a GPU allows at most {_MOST_THREADS:,}")
+    if threads > bound:
+        said = f"A block of this launch has {plural(threads, 'thread')}"
+        raise ValueError(f"{said}, and the kernel's `launch_bounds` allow at most {bound:,}")
     for what, lengths, limits in (("block", block, _MOST_BLOCK), ("grid", grid, _MOST_GRID)):
         for axis, length, most in zip("xyz", lengths, limits, strict=True):
             if not 1 <= length <= most:
@@ -186,6 +191,8 @@ class _Block:
     def _pass(self, requests: list[tuple[Any, ...]], alive: list[_Lane]) -> None:
         """Let the lanes go on from their barrier, which every thread of the block must have reached."""
         places = list(dict.fromkeys(f"cuda.{request[0]}() on line {request[1]}" for request in requests))
+        if requests[0][0] == "sync" and _launch.blocks > 1:
+            raise NotSimulated(f"`cuda.cg.this_grid().sync()` for more than one block (line {requests[0][1]})")
         ended = len(self.lanes) - len(alive)
         said = f"{len(alive)} of {plural(len(self.lanes), 'thread')} of a block wait at {places[0]}"
         if len(places) > 1:

@@ -48,7 +48,8 @@ class Launch:
         self.traffic: Traffic | None = None  # in the first block
         self.block_bytes = 0  # of shared memory
         self.shared_arrays: dict[Any, Any] = {}
-        self._block_dim, self._blocks, self._begun = block_dim, blocks, 0
+        self.blocks = blocks
+        self._block_dim, self._begun = block_dim, 0
         self._logs_shared = True
         self._arrays: dict[int, Any] = {}
         self._seen: dict[int, list[Any]] = {}  # by address, `_SLOTS`
@@ -59,8 +60,8 @@ class Launch:
         """Forget the last block's shared memory."""
         self.block_bytes, self.shared_arrays, self._seen_in_block = 0, {}, {}
         self.traffic = Traffic() if self._begun == 0 and math.prod(self._block_dim) >= WARP else None
-        share = (_LOGGED_BLOCKS - _FIRST_BLOCKS - _LAST_BLOCKS) / max(1, self._blocks - _FIRST_BLOCKS - _LAST_BLOCKS)
-        at_an_end = self._begun < _FIRST_BLOCKS or self._begun >= self._blocks - _LAST_BLOCKS
+        share = (_LOGGED_BLOCKS - _FIRST_BLOCKS - _LAST_BLOCKS) / max(1, self.blocks - _FIRST_BLOCKS - _LAST_BLOCKS)
+        at_an_end = self._begun < _FIRST_BLOCKS or self._begun >= self.blocks - _LAST_BLOCKS
         self._logs_shared = at_an_end or self._begun * _GOLDEN_RATIO % 1 < share
         self._begun += 1
 

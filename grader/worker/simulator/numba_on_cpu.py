@@ -14,15 +14,21 @@ import math
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from grader.worker.simulator import numba_compiled, tally
-from grader.worker.simulator.accesses import rights_of
+from grader.worker.simulator.accesses import RACE, observe, rights_of
+from grader.worker.simulator.lacks import NotSimulated
 
 MULTIPROCESSORS = 1
+_DEVICE = {
+    "MULTIPROCESSOR_COUNT": MULTIPROCESSORS, "WARP_SIZE": 32, "MAX_THREADS_PER_BLOCK": 1024, "MAX_BLOCK_DIM_X": 1024,
+    "MAX_BLOCK_DIM_Y": 1024, "MAX_BLOCK_DIM_Z": 64, "MAX_GRID_DIM_X": (1 << 31) - 1, "MAX_GRID_DIM_Y": 65_535,
+    "MAX_GRID_DIM_Z": 65_535, "MAX_SHARED_MEMORY_PER_BLOCK": 48 << 10, "name": b"SIMULATOR",
+}  # fmt: skip
 _OPTIONS = {
     "cache", "debug", "device", "fastmath", "forceinline", "inline", "launch_bounds", "lineinfo", "link", "lto",
     "max_registers", "opt", "shared_memory_carveout",
@@ -70,7 +76,7 @@ class _Finder:
 def _patch(cuda: Any) -> None:
     import numpy as np
     from numba.cuda import libdevice, vectorizers
-    from numba.cuda.simulator import kernel
+    from numba.cuda.simulator import kernel, kernelapi
     from numba.cuda.simulator.cudadrv import devices
 
     from grader.worker.simulator import numba_blocks, numba_library
@@ -84,18 +90,51 @@ def _patch(cuda: Any) -> None:
             new[...] = np.nan
         return new
 
-    devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = MULTIPROCESSORS
-    devices.FakeCUDADevice.name = b"SIMULATOR"
+    for name, value in _DEVICE.items():
+        setattr(devices.FakeCUDADevice, name, value)
+    for name in [name for name, value in vars(cuda).items() if name.startswith("compile") and value is None]:
+        setattr(cuda, name, functools.partial(_not_here, f"`cuda.{name}`"))
     numba_blocks.install()
     numba_library.install(libdevice, vectorizers)
     launch = kernel.FakeCUDAKernel.__call__
-    kernel.FakeCUDAKernel.__call__ = lambda self, *args: _launched(launch, self, *args)
+    kernel.FakeCUDAKernel.__call__ = lambda self, *args: _launched(launch, self, *map(_adopted, args))
     cuda.get_current_device = lambda: devices.gpus[0].device
     cuda.device_array = poisoned
     cuda.device_array_like = lambda like, stream=0: poisoned(shape=like.shape, dtype=like.dtype)
     cuda.external_stream = lambda pointer: cuda.stream()
-    cuda.as_cuda_array = lambda given, sync=True: array(given) if hasattr(given, "data_ptr") else given
+    cuda.as_cuda_array = lambda given, sync=True: _adopted(given)
     cuda.jit = functools.partial(_jit, cuda.jit)
+    kernelapi.FakeCUDAModule.__getattr__ = functools.partial(_constant, vars(cuda))
+    cuda.__getattr__ = functools.partial(_of_kernels, kernel, vars(kernelapi.FakeCUDAModule), cuda.__name__)
+
+
+def _not_here(what: str, *_: Any, **__: Any) -> None:
+    raise NotSimulated(what)
+
+
+def _adopted(argument: Any) -> Any:
+    """Return a tensor as a device array, because Numba's kernels take tensors of a GPU, too."""
+    return array(argument) if hasattr(argument, "data_ptr") else argument
+
+
+def _constant(known: dict[str, Any], name: str) -> Any:
+    """Return what a kernel finds in `numba.cuda` as the host does: types and modules, such as `cuda.float32`."""
+    from numba.core.types import Type
+
+    found = known.get(name)
+    if isinstance(found, (Type, ModuleType)):
+        return found
+    raise AttributeError(f"'FakeCUDAModule' object has no attribute '{name}'")
+
+
+def _of_kernels(kernel: Any, members: Mapping[str, Any], module: str, name: str) -> Any:
+    """Return what `numba.cuda` has only in kernels, for one that does not find it by a global of its module."""
+    current = kernel._get_kernel_context()
+    if current is not None and not name.startswith("__"):
+        return getattr(current, name)
+    if current is None and name in members and not name.startswith("_"):
+        raise NotSimulated(f"`from numba.cuda import {name}`")
+    raise AttributeError(f"module '{module}' has no attribute '{name}'")
 
 
 def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
@@ -106,11 +145,28 @@ def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
         before = vars(kernel).setdefault("types_before", set())
         numba_compiled.start(kernel.fn, types, asked, again=not before & {types})
         before.add(types)
+    host = not kernel._device and kernel.grid_dim is not None
+    if host:
+        _compare_constants(kernel, () if asked is None else tuple(map(_type_of, args)))
     result = launch(kernel, *args)
-    if not kernel._device and kernel.grid_dim is not None:
+    if host:
         name = getattr(kernel.fn, "__name__", "")
         tally.launched(name, tuple(kernel.grid_dim), prod(kernel.block_dim), tally.line_of_submission())
     return result
+
+
+def _compare_constants(kernel: Any, types: tuple[Any, ...]) -> None:
+    """Observe that a variable of the module has changed since a GPU would have compiled the kernel with its value."""
+    import numpy as np
+
+    code, space = kernel.fn.__code__, kernel.fn.__globals__
+    kinds = (bool, int, float, np.generic, np.ndarray)
+    now = {name: np.asarray(space[name]).tobytes() for name in code.co_names if isinstance(space.get(name), kinds)}
+    seen = vars(kernel).setdefault("constants", {}).setdefault(types, now)
+    for name in now:
+        if seen.get(name, now[name]) != now[name]:
+            said = f"`{name}` has changed since the kernel was compiled: on a GPU, the kernel still has the old value."
+            observe(RACE, said, code.co_firstlineno, f"Pass `{name}` to the kernel as an argument.")
 
 
 def _jit(original: Callable[..., Any], function_or_signature: Any = None, **options: Any) -> Any:
@@ -124,19 +180,27 @@ def _jit(original: Callable[..., Any], function_or_signature: Any = None, **opti
     if callable(function_or_signature) and hasattr(function_or_signature, "__code__"):
         made = original(function_or_signature, **options)
         made.asked = asked
-        return made
+        return _bounded(made, asked)
     many = isinstance(function_or_signature, list)
     signatures = function_or_signature if many else [function_or_signature]
 
     def decorate(function: Any) -> Any:
-        made = original(function, **options)
+        made = _bounded(original(function, **options), asked)
         if options.get("device"):
             return made
         for signature in signatures:
             numba_compiled.start(function, _arguments(signature), asked, again=True)
+        _compare_constants(made, ())
         return (_Checked if many else _Compiled)(made, [_arguments(each) for each in signatures])
 
     return decorate
+
+
+def _bounded(kernel: Any, asked: dict[str, Any]) -> Any:
+    """Return the kernel with the largest block that its launch bounds allow."""
+    if bounds := asked.get("launch_bounds"):
+        kernel.most_threads = bounds[0] if isinstance(bounds, tuple) else bounds
+    return kernel
 
 
 def _arguments(signature: Any) -> tuple[Any, ...]:
@@ -158,7 +222,7 @@ class _Compiled:
         return type(self)(self._kernel[configuration], self._signatures)
 
     def __call__(self, *args: Any) -> None:
-        (signature,) = self._signatures
+        (signature,), args = self._signatures, tuple(map(_adopted, args))
         if len(args) != len(signature):
             raise TypeError(
                 f"This kernel was compiled for another number of arguments: {len(signature)}, and gets {len(args)}."
@@ -172,6 +236,7 @@ class _Checked(_Compiled):
     """A kernel that was compiled for several signatures: each call needs one that matches its arguments."""
 
     def __call__(self, *args: Any) -> None:
+        args = tuple(map(_adopted, args))
         if not any(len(args) == len(signature) and all(map(_fits, args, signature)) for signature in self._signatures):
             types = ", ".join(str(_type_of(argument)) for argument in args)
             raise TypeError(f"No matching definition for argument type{'(s)'} {types}")  # Numba's own message
@@ -228,7 +293,9 @@ def _reinterpreted(argument: Any, wanted: Any) -> Any:
 
 def _type_of(argument: Any) -> Any:
     import numba
+    from numba.cuda.simulator.args import ArgHint
 
+    argument = argument.value if isinstance(argument, ArgHint) else argument
     return numba.typeof(argument._ary if hasattr(argument, "_ary") else argument)
 
 

@@ -11,6 +11,7 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Callable
+from types import CellType, FunctionType
 from typing import Any
 
 _INNER = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -37,26 +38,37 @@ def _waiting(function: Any, names: frozenset[str]) -> Callable[..., Any] | None:
         raise Untranslatable from error
     if not isinstance(definition, ast.FunctionDef):
         raise Untranslatable
-    change = _Yielding(function.__globals__, names, first)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    change = _Yielding(function, names, first)
     definition.body = [change.visit(statement) for statement in definition.body]
     if not change.waits:
         return None
-    if function.__closure__ or change.inside:
+    if change.inside:
         raise Untranslatable
     definition.decorator_list = []
-    module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([definition], [])), first - 1)
+    outer = ast.parse(f"def outer({', '.join(cells)}): return {definition.name}").body[0]
+    outer.body.insert(0, definition)  # type: ignore[attr-defined]
+    module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([outer], [])), first - 1)
     space: dict[str, Any] = {}
     exec(compile(module, function.__code__.co_filename, "exec"), function.__globals__, space)
-    made = space[definition.name]
-    made.__defaults__ = function.__defaults__
-    return made  # type: ignore[no-any-return]
+    code = space["outer"](*cells).__code__
+    closure = tuple(cells[name] for name in code.co_freevars)
+    return FunctionType(code, function.__globals__, definition.name, function.__defaults__, closure)
+
+
+def _variable(function: Any, name: str) -> Any:
+    """Return the value of a variable outside of the function, or None."""
+    if name not in function.__code__.co_freevars:
+        return function.__globals__.get(name)
+    cell = function.__closure__[function.__code__.co_freevars.index(name)]
+    return cell.cell_contents if cell != CellType() else None
 
 
 class _Yielding(ast.NodeTransformer):
     """Replace calls that wait. `inside` says whether one is in a function or comprehension within the function."""
 
-    def __init__(self, space: dict[str, Any], names: frozenset[str], first: int) -> None:
-        self.space, self.names, self.first = space, names, first
+    def __init__(self, function: Any, names: frozenset[str], first: int) -> None:
+        self.function, self.names, self.first = function, names, first
         self.waits = self.inside = False
         self._depth = 0
 
@@ -75,11 +87,11 @@ class _Yielding(ast.NodeTransformer):
             self._wait()
             what = [ast.Constant(called.attr), ast.Constant(self.first + node.lineno - 1), *given]
             return ast.copy_location(ast.Yield(ast.Tuple(what, ast.Load())), node)
-        device = self.space.get(called.id) if isinstance(called, ast.Name) else None
+        device = _variable(self.function, called.id) if isinstance(called, ast.Name) else None
         if getattr(device, "_device", False) and (made := _waiting(device.fn, self.names)) is not None:  # type: ignore[union-attr]
             self._wait()
-            name = f"_waiting_{called.id}"  # type: ignore[attr-defined]
-            self.space[name] = made
+            name = f"_waiting_{called.id}_{id(made)}"  # type: ignore[attr-defined]
+            self.function.__globals__[name] = made
             node.func = ast.copy_location(ast.Name(name, ast.Load()), called)
             return ast.copy_location(ast.YieldFrom(node), node)
         return node

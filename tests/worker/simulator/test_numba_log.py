@@ -130,6 +130,31 @@ try:
 except RuntimeError as error:
     print(error)
 """
+_OF_A_FUNCTION = """
+def made(n):
+    from numba import cuda
+    @cuda.jit(device=True)
+    def exchanged(part, i):
+        cuda.syncthreads()
+        return part[n - 1 - i]
+    @cuda.jit
+    def reversed(x):
+        part = cuda.shared.array(n, cuda.float32)
+        part[cuda.threadIdx.x] = x[cuda.threadIdx.x]
+        if cuda.threadIdx.x < LANES:
+            x[cuda.threadIdx.x] = exchanged(part, cuda.threadIdx.x)
+    return reversed
+made(64)[1, 64](x)
+print(x[0] == x[63] + 63)
+"""
+_GRID = """
+@cuda.jit
+def everywhere(x):
+    x[cuda.grid(1)] = 1
+    cuda.cg.this_grid().sync()
+everywhere[BLOCKS, 32](x)
+print(x[0])
+"""
 
 
 @pytest.mark.parametrize(
@@ -146,3 +171,25 @@ def test_a_barrier_that_not_all_threads_reach_is_an_error(fork_server: Any, tmp_
     code = "import torch\nfrom numba import cuda\nfrom grader.worker.arrays import numba_arrays\nx = torch.zeros(64)\n"
     status, output = fork_server.run(f"{code}exec(compile(open('case.py').read(), 'case.py', 'exec'))", tmp_path)
     assert (status, says in output) == (0, True), output
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (_OF_A_FUNCTION.replace("LANES", "64"), "tensor(True)"),
+        (
+            _OF_A_FUNCTION.replace("LANES", "40"),
+            "40 of 64 threads of a block wait at cuda.syncthreads() on line 6, and",
+        ),
+        (_GRID.replace("BLOCKS", "1"), "tensor(1.)"),
+        (_GRID.replace("BLOCKS", "2"), "The simulator has no `cuda.cg.this_grid().sync()` for more than one block"),
+    ],
+)
+def test_barriers_of_inner_kernels_and_of_grids(fork_server: Any, tmp_path: Path, code: str, says: str) -> None:
+    """A kernel made by a function is like any other; a barrier of several blocks is not judged."""
+    (tmp_path / "case.py").write_text(code)
+    begin = (
+        "import torch\nfrom numba import cuda\nfrom grader.worker.arrays import numba_arrays\nx = torch.arange(64.)\n"
+    )
+    _, output = fork_server.run(f"{begin}exec(compile(open('case.py').read(), 'case.py', 'exec'))", tmp_path)
+    assert says in output

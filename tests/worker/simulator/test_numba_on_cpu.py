@@ -25,6 +25,38 @@ def add(a, b):
     return a + 2 * b
 x = np.arange(3, dtype=np.float32)
 """
+_LOCAL = """
+def doubled(x, out):
+    from numba import cuda as gpu
+    n = 4
+
+    @gpu.jit(device=True)
+    def staged(value):
+        part = gpu.shared.array(n, gpu.float32, alignment=16)
+        part[gpu.threadIdx.x] = value
+        gpu.syncthreads()
+        return part[n - 1 - gpu.threadIdx.x]
+
+    @gpu.jit(launch_bounds=(4, 2))
+    def kernel(x, out):
+        i = gpu.grid(1)
+        out[i] = 2 * staged(x[i])
+    kernel[1, n](x, out)
+x, out = torch.arange(4.0), torch.zeros(4)
+doubled(x, out)
+print(out.tolist())
+"""
+_CHANGED = """
+from grader.worker.simulator.accesses import take_observed
+scale = 1
+def scaled(x):
+    x[cuda.threadIdx.x] *= scale
+x = torch.ones(2)
+kernel = DECORATED(scaled)
+for scale in (1, 1, 2):
+    kernel[1, 2](x)
+    print(*[each["message"][:49] for each in take_observed()], end=";")
+"""
 _SUM = """
 @cuda.jit
 def total(x, out):
@@ -68,6 +100,18 @@ print(float(out))
             "[0.0, 2.0, 4.0, 0.0, 0.0]",
         ),
         (_SUM, "28.0"),
+        (_LOCAL, "[6.0, 4.0, 2.0, 0.0]"),
+        (_CHANGED.replace("DECORATED", "cuda.jit"), ";;`scale` has changed since the kernel was compiled;"),
+        (
+            _CHANGED.replace("DECORATED", "cuda.jit('void(float32[:])')"),
+            ";;`scale` has changed since the kernel was compiled;",
+        ),
+        (
+            "@numba.cuda.jit\ndef kernel(x):\n    part = numba.cuda.local.array(1, float32)\n    x[0] += part[0]\n"
+            "x = np.ones(1, np.float32)\nkernel[1, 1](numba.cuda.InOut(x))\n"
+            "print(x, cuda.get_current_device().WARP_SIZE)",
+            "[nan] 32",
+        ),
         (
             "from numba.cuda import libdevice\nprint(libdevice.sincosf(np.float32(0.5)), "
             "type(libdevice.fast_expf(np.float32(99))).__name__, libdevice.fmaf_rn(2.0, 3.0, 1.0))",
@@ -83,7 +127,10 @@ print(float(out))
     ],
 )
 def test_it_runs_what_a_gpu_runs(fork_server, tmp_path, body, printed):
-    """Lazy and compiled kernels, barriers and options work; one signature takes any bytes; unwritten memory is NaN."""
+    """Lazy and compiled kernels, barriers and options work, in a function too; one signature takes any bytes.
+
+    Unwritten memory is NaN, and a variable that changes after the compilation is named.
+    """
     status, output = fork_server.run(_BEGIN + body, tmp_path)
     assert (status, output.strip()) == (0, printed)
 
@@ -109,6 +156,16 @@ def test_it_runs_what_a_gpu_runs(fork_server, tmp_path, body, printed):
             "numba.guvectorize(['void(float32[:], float32[:])'], '(n)->(n)', target='cuda')(lambda a, b: None)",
             "The simulator has no `guvectorize` with `target='cuda'`;",
         ),
+        ("from numba.cuda import grid", "The simulator has no `from numba.cuda import grid`;"),
+        ("cuda.compile_ptx(lambda x: None, (float32[:],))", "The simulator has no `cuda.compile_ptx`;"),
+        (
+            _DOUBLE + "cuda.jit(launch_bounds=4)(double)[1, 8](x, out)",
+            "ValueError: A block of this launch has 8 threads, and the kernel's `launch_bounds` allow at most 4",
+        ),
+        (
+            _DOUBLE + "cuda.jit('void(float32[::1], float32[::1])', launch_bounds=(4, 1))(double)[1, 8](x, out)",
+            "and the kernel's `launch_bounds` allow at most 4",
+        ),
         (_DOUBLE + "cuda.jit(fast_math=True)(double)", "unexpected keyword argument 'fast_math'"),
         (
             _DOUBLE.replace("if i < out.size", "if True") + "cuda.jit(double)[1, 8](*numba_arrays(x, out))",
@@ -124,7 +181,10 @@ def test_it_runs_what_a_gpu_runs(fork_server, tmp_path, body, printed):
     ],
 )
 def test_it_refuses_what_a_gpu_refuses(fork_server, tmp_path, body, error):
-    """Arguments without a matching signature, unknown options, an index past the end, a write to an input."""
+    """Arguments without a matching signature, unknown options, an index past the end, a write to an input.
+
+    Blocks above the launch bounds, and what the simulator says that it lacks.
+    """
     status, output = fork_server.run(_BEGIN + body, tmp_path)
     assert status != 0
     assert error in output.splitlines()[-1]
