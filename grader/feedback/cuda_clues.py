@@ -52,18 +52,20 @@ _NO_VALUE = (
     "declared."
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_VOLATILE = re.compile(r"\bvolatile\b[\w\s]*?[*&\s]\s*(\w+)\s*[\[=,);]")
+_VOLATILE = re.compile(r"\bvolatile\b[\w\s]{0,80}?[*&\s]\s{0,20}(\w+)\s{0,20}[\[=,);]")
 _IN_WARP = re.compile(r"\bif\s*\([^(){};]*<\s*(?:32|warpSize)\s*\)\s*\{(?P<body>(?:[^{}]|\{[^{}]*\})*)\}")
-_ADDS_NEIGHBOUR = re.compile(r"(\w+)\s*\[[^\]]*\]\s*(?:\+=|=[^=;][^;]*\+)\s*\1\[[^\]]*\+")
+_ADDS_NEIGHBOUR = re.compile(r"\b(\w+)\s*\[[^\]]*\]\s*(?:\+=|=[^=;][^;]*\+)\s*\1\[[^\]]*\+")
 _WAITS = re.compile(r"__sync\w+|\w*[Bb]arrier\w*|\bbar\.|cooperative_groups|\bcg::|\.sync\b|memcpy_async|volatile")
 _TWO_BUFFERS = re.compile(r"\^|%|!\s*\w|&\s*1\b|1\s*-\s*\w")  # a loop that fills one while it reads the other
 _SHARED = re.compile(r"__shared__[^;]*;")
 _SUBSCRIPTS = r"((?:\s*\[(?:[^\[\]]|\[[^\[\]]*\])*\])+)"
 _MEMBER = r"(?:\s*\.\s*\w+)?(?:\s*\[[^\[\]]*\])*"
 _MOST_LOOPS = 100  # of a kernel
-_OF_THE_GPU = re.compile(r"(?:__constant__|__device__)\s+[\w:<>$ ]*?\b(\w+)\s*(?:\[[^\]]*\])*\s*(?:=[^;{]*)?;")
+_OF_THE_GPU = re.compile(
+    r"(?:__constant__|__device__)\s{1,20}[\w:<>$ ]{0,120}?\b(\w+)\s*(?:\[[^\]]*\])*\s*(?:=[^;{]*)?;"
+)
 _HOST_ARRAY = re.compile(r"\b(?:\w+_t|unsigned|int|long|short|char|float|double)\s+(\w+)\s*\[[^\]]*\]\s*[={;]")
-_LAUNCH = re.compile(r"<<<(?P<shape>.*?)>>>\s*\((?P<arguments>.*?)\)\s*;", re.DOTALL)
+_LAUNCH = re.compile(r"<<<(?P<shape>[^;]{1,200}?)>>>\s{0,20}\((?P<arguments>[^;]{0,600}?)\)\s{0,20};")
 
 
 @dataclass(frozen=True)

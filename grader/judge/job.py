@@ -327,7 +327,7 @@ class Job:
         if mismatch and expected is None and self._adds_to_nan(worker, layout, mismatch):
             said = _ADDED_TO_NAN.format(mismatch.output)
             mismatch = replace(mismatch, suspect=said, got="nan", unwritten=0, not_finite=mismatch.wrong)
-        elif mismatch and one.cause and mismatch.not_finite == mismatch.wrong and not mismatch.suspect:
+        elif mismatch and one.cause and 0 < mismatch.wrong == mismatch.not_finite and not mismatch.suspect:
             mismatch = replace(mismatch, suspect=one.cause)
         return CaseResult(case.name, mismatch is None, mismatch=self._hinted(mismatch) if mismatch else None)
 

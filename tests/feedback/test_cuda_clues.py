@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -201,3 +202,11 @@ def test_right_work_has_no_such_bug() -> None:
         if clues.bug or (clues.stray and "__shared__" not in clues.stray[1]):
             suspected.add(each.name)
     assert suspected == set()
+
+
+@pytest.mark.parametrize("text", ["(" * 9000, "[" * 9000, "<<<1>>>()" * 1000, "volatile" + " " * 9000])
+def test_odd_text_takes_little_time(text: str) -> None:
+    """The judge searches it, so a hostile cell must not keep it for minutes."""
+    began = time.process_time()
+    clues_in(f'source = "__global__ void k(float* x) {{ __shared__ float s[4]; }} {text}"', "transpose")
+    assert time.process_time() - began < 3

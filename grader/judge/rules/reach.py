@@ -114,8 +114,9 @@ def inside(names: Names) -> Iterator[Note]:
                 bare = dotted in _BARE and not (isinstance(parent, ast.Call) and parent.func is node)
                 if _TOOLS.fullmatch(dotted) or bare:
                     yield Note("apart", node.lineno, shown(dotted.removeprefix("builtins.")))
-            case ast.Call(args=[_, name, *_]) if names.dotted(node.func) in _BY_NAME:
-                if not text(name) or text(name).startswith("_"):
+            case ast.Call(args=args) if names.dotted(node.func) in _BY_NAME:
+                said = text(args[1]) if len(args) > 1 else ""  # `getattr(*pair)` has one argument
+                if not said or said.startswith("_"):
                     yield Note("apart", node.lineno, written(node))
             case ast.Call(func=ast.Attribute(attr="format" | "format_map", value=template)):
                 said = text(names.value_of(template))  # a field such as `{0._name}` reads an attribute

@@ -102,9 +102,8 @@ def declarations(tokens: list[Token], begin: int, end: int) -> Iterator[tuple[in
             start, head = after, []
         elif text in CLOSING:
             after = closing(tokens, at) + 1
-            if text == "{" and not after:
+            if not after:  # to search on from here would take quadratic time
                 return
-            after = after or at + 1
             if text == "{" and ("namespace" in head or (head[:1] == ["extern"] and "(" not in head)):
                 yield from declarations(tokens, at + 1, after - 1)
                 start, head = after, []

@@ -10,6 +10,8 @@ from tests.judge.rule_snippets import snippets
 _APART = """
 ## getattr -> `getattr(function, '__closure__')`
     return getattr(function, '__closure__')
+## getattr of a pair -> `getattr(*(function, 'func_name'))`
+    return getattr(*(function, 'func_name'))
 ## getattr of a name that is built -> `getattr(function, '__clo' + part)`
     part = 'sure__'
     return getattr(function, '__clo' + part)
