@@ -52,7 +52,12 @@ _OFTEN_ZERO = "New memory of a GPU often holds zeros; the simulator fills it wit
 _OF_WAITS = (
     "Without a GPU the calls that ask it for a value are counted; on one, the time decides, with the gate's points."
 )
+_ONLY_SPEED = "It is right but slow: only the points for speed, which this comparison leaves out, are lost."
 _TOO_SLOW = "On a GPU, one thread takes longer for all frequencies than the time limit."
+_OTHER_WORDS = "Each compiler has its own words for it; both name the bug."
+_NAMED_SINCE = "The verdict is older than the sentence that names it from the source, which has not run on a GPU."
+_ONLY_ADDRESSES = "A GPU reports an illegal address, but not the argument from which it came."
+_ONLY_VALUES = "The simulator sees each access; a GPU gives only wrong values, which many bugs explain."
 _LADDER = (
     "ls_cupy_fastmath/no_fast_math", "ls_cupy_typed/doubles_inside_the_loop", "ls_numba_cached/compiled_in_each_call",
     "ls_numba_fastmath/not_fast", "ls_numba_typed/float64_literals", "ls_numba_unsigned/not_fast",
@@ -62,6 +67,16 @@ _LADDER = (
 # Why a file may differ. A file that is not here should get the same verdict twice.
 REASONS = {
     **{f"mistakes/{name}": _OF_TIME for name in _LADDER},
+    "mistakes/grayscale/four_bytes_a_pixel": _ONLY_VALUES,
+    "mistakes/matmul_tiled/tile_edges_not_zeroed": _ONLY_VALUES,
+    "mistakes/mean_triton/too_few_parts": _ONLY_VALUES,
+    "mistakes/ls_cupy_baseline/arrays_before_numbers": _ONLY_ADDRESSES,
+    "mistakes/square_matrix/pointers_to_rows": _ONLY_ADDRESSES,
+    "mistakes/mean_cuda/threads_add_without_an_atomic": _NAMED_SINCE,
+    "mistakes/mean_cuda/vector_of_the_host": _NAMED_SINCE,
+    "mistakes/square_matrix/function_of_the_host": _OTHER_WORDS,
+    "mistakes/transpose/tile_too_large": _OTHER_WORDS,
+    "mistakes/mean_cuda/mask_of_half_a_warp": "Undefined in CUDA; this GPU's warps exchanged all values nevertheless.",
     "mistakes/leaky_relu_op/default_stream": "The simulator has one stream and no CUDA graphs.",
     "mistakes/ls_numba_baseline/y_dot_unwritten": _OFTEN_ZERO,
     "mistakes/ls_cupy_baseline/uninitialised_y_dot": _OFTEN_ZERO,
@@ -77,9 +92,12 @@ REASONS = {
     "and one float32 sum of all elements has lost digits.",
     "mistakes/mean_triton/tickets_not_set_back": "On a GPU each case has several launches, and the second already "
     "fails; without one, the first is right.",
+    "mistakes/ls_numba_registers/cap_too_low": _ONLY_SPEED,
+    "mistakes/transpose/slow": _ONLY_SPEED,
     "mistakes/softmax/over_columns": "The simulator is too slow for it where other work shares the processor.",
     "mistakes/unblock/one_wait_left": _OF_WAITS,
     "mistakes/unblock/still_blocking": _OF_WAITS,
+    "mistakes/unblock/synchronizes": _OF_WAITS,
     "mistakes/vector_add/nobody_waits_for_its_stream": "A race: untimed, the other stream's work is done when it is "
     "looked at.",
     "mistakes/vector_add/threads_in_the_grid": "It is slow, not wrong: too slow for the simulator, and on a GPU the "
