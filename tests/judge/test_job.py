@@ -385,6 +385,23 @@ def test_a_wrong_answer_from_a_stream_that_waits_for_nobody_is_told(made, device
 
 
 @pytest.mark.parametrize(
+    ("wrong", "not_finite", "outside", "own", "told"),
+    [(4, 4, 0, "", True), (4, 3, 0, "", False), (0, 0, 2, "", False), (4, 4, 0, "The exercise's own.", False)],
+)
+def test_an_unset_element_explains_only_a_wholly_nan_error(wrong, not_finite, outside, own, told):
+    """Right work may read one and not use it, so it explains neither finite values nor writes outside the output."""
+    world, nothing = World([]), lambda *_: None
+    world.device = "simulator"
+    found = Mismatch("out", (), wrong, 8, not_finite=not_finite, outside=outside, suspect=own)
+    world.buffers = SimpleNamespace(lay=nothing, fill=nothing, poison=nothing, zero=nothing, check=lambda *_: found,
+                                 unwritten=lambda layout: False)  # fmt: skip
+    job = Job(world, SOURCE, ADD, True, nothing)
+    one = SimpleNamespace(findings=(), failures=(), cause="Shared memory.")
+    mismatch = job._case(SimpleNamespace(plan=nothing, round=lambda *_: one), ADD.cases[0]).mismatch
+    assert (mismatch.suspect == "Shared memory.") is told
+
+
+@pytest.mark.parametrize(
     ("said", "again"),
     [("BlockingIOError: [Errno 11] Resource temporarily unavailable", True), ("ValueError: no", False)],
 )
