@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.classroom.copying import SECRET, TIMESTAMP, remove_all_but
-from grader.classroom.course_folder import notebooks, path, unreadable, why
+from grader.classroom.course_folder import has_exchange_folder, notebooks, path, unreadable, why
 from grader.classroom.feedback_page import chapter_summary
 from grader.feedback.report import page_without_grades
 from grader.version import __version__
@@ -40,7 +41,7 @@ def write_feedback(api: Any, assignment: str, student: str, *, release: bool) ->
     if not autograded.is_dir() and not pages:
         return None
     shown, last = _shown(api, assignment, student, pages), _read(made / _SHOWN)
-    if last in ([shown, "released"], *([] if release else [[shown]])):
+    if (last == [shown, "released"] and _are_in_exchange(api, made)) or (not release and last == [shown]):
         return ""
     if autograded.is_dir() and (failure := why(api.generate_feedback(assignment, student))):
         return f"the feedback cannot be written: {failure}"
@@ -65,7 +66,8 @@ def write_feedback(api: Any, assignment: str, student: str, *, release: bool) ->
         )
     if failure := why(api.release_feedback(assignment, student)):
         return f"the feedback cannot be released: {failure}"
-    (made / _SHOWN).write_text(f"{shown} released", encoding="utf-8")
+    with contextlib.suppress(OSError):  # the next run releases them again
+        (made / _SHOWN).write_text(f"{shown} released", encoding="utf-8")
     return ""
 
 
@@ -91,7 +93,25 @@ def _shown(api: Any, assignment: str, student: str, pages: dict[str, str]) -> st
 
 
 def _read(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8").split() if file.is_file() else []
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").split()
+    except OSError:  # it is missing or damaged: the feedback is written again
+        return []
+
+
+def _are_in_exchange(api: Any, made: Path) -> bool:
+    """Whether the exchange still has the released pages; true if it is not a folder."""
+    from nbgrader.utils import notebook_hash
+
+    if not has_exchange_folder(api):
+        return True
+    released = Path(api.exchange_root, api.course_id, "feedback")
+    try:
+        secret = (made / SECRET).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    names = [notebook_hash(secret=secret, notebook_id=page.stem) for page in made.glob("*.html")]
+    return all((released / f"{name}.html").is_file() for name in names)
 
 
 def _pages_without_grades(api: Any, assignment: str, student: str, names: Collection[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -125,10 +126,10 @@ def test_only_pages_that_changed_are_written(classroom: Classroom, judge: Obedie
     """In a class of 300, a run for one new submission must not write everybody's; what a person gave is a change."""
 
     def grade(*, release_feedback: bool = True, force: bool = False) -> set[str]:
-        """The students whose pages are other files now, in the course folder or in the exchange."""
-        before = {file: file.stat().st_ino for file in pages()}
+        """The students whose pages were written again, in the course folder or in the exchange."""
+        before = {file: file.stat().st_mtime_ns for file in pages()}
         class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=release_feedback, force=force)
-        return {owner(file) for file in pages() if file.stat().st_ino != before.get(file)}
+        return {owner(file) for file in pages() if file.stat().st_mtime_ns != before.get(file)}
 
     def pages() -> list[Path]:
         exchange = classroom.folder.with_name("course-exchange") / "gpu-course" / "feedback"
@@ -171,6 +172,34 @@ def test_a_page_is_for_the_learner_whose_work_it_is(classroom: Classroom, judge:
         assert "the feedback is not released: this work has no submission_secret.txt" in each.reason
         assert (classroom.folder / "feedback" / each.student / ASSIGNMENT / f"{OWN[0]}.html").is_file()
     assert not any(classroom.folder.with_name("course-exchange").glob("gpu-course/feedback/*"))
+    assert not any(classroom.folder.glob("feedback/*/*/.shown"))  # the instructor is told to send these folders
+
+
+def test_what_the_pages_show_is_noted_for_the_instructor_alone(classroom: Classroom, judge: ObedientJudge) -> None:
+    """A damaged note, or pages that are gone from the exchange, lead to the same pages again."""
+    exchange = classroom.folder.with_name("course-exchange") / "gpu-course" / "feedback"
+    note = classroom.folder / "feedback" / "ann" / ASSIGNMENT / ".shown"
+
+    def grade() -> None:
+        assert class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=True).ok
+        assert "3 of 10" in page(classroom, "ann", OWN[1])
+        assert {file.suffix for file in exchange.iterdir()} == {".html"}
+        assert len(list(exchange.iterdir())) == 2
+
+    classroom.hand_in("ann", solve(3))
+    grade()
+    written = note.read_bytes()
+    for damaged in (b"", b"\xff\xfe", b"0 released"):
+        note.write_bytes(damaged)
+        grade()
+        assert note.read_bytes() == written
+    note.unlink()
+    note.mkdir()
+    grade()
+    assert note.read_bytes() == written
+    shutil.rmtree(exchange)
+    grade()
+    assert len(judge.sources) == 2
 
 
 def test_a_page_without_grades_holds_text_alone() -> None:
