@@ -23,6 +23,7 @@ from grader.exercises import EXERCISES, PACKAGED, found
 from grader.submission.file_reading import read_notebook
 from grader.words import on_one_line
 
+_GRADEBOOK_WAIT_S = 60  # while another program, such as the Formgrader, holds SQLite's lock; its default is 5
 CHECK_PREFIX = "check-"  # the check cell of exercise `softmax` has the grade_id `check-softmax`
 
 
@@ -38,6 +39,8 @@ def api(course: Path) -> Any:
     made = NbGraderAPI(config=settings.load(Path(course).expanduser()))
     if not made.course_id:
         raise ClassroomError(f"{course}/{settings.CONFIG_FILE} sets no c.CourseDirectory.course_id.")
+    if (url := made.coursedir.db_url).startswith("sqlite:") and "timeout=" not in url:
+        made.coursedir.db_url = f"{url}{'&' if '?' in url else '?'}timeout={_GRADEBOOK_WAIT_S}"
     with _scripts_on_path():
         made.gradebook.close()  # creates a missing one
     return made

@@ -58,6 +58,7 @@ class JudgeLoop:
         if settings.practice_clock:
             self._api.config.JudgeCells.practice_clock = True
         self._watched_at = -settings.watch_s
+        self._has_released, self._problem = False, ""
 
     def run(self) -> None:
         """Judge until the process ends. While it judges, no other command measures in this course."""
@@ -82,8 +83,9 @@ class JudgeLoop:
             answer, final = Answer(status="unusable", report=str(error)), True
         except Exception as error:
             is_known = isinstance(error, GraderError)
-            if isinstance(error, JudgeStopped | MachineLacks) and job.tries < MOST_TRIES:
-                self._tell(f"{job.student} {job.exercise}: will be judged again, because: {error}")
+            may_pass = isinstance(error, JudgeStopped | MachineLacks) or "database is locked" in str(error)
+            if may_pass and job.tries < MOST_TRIES:
+                self._tell(f"{job.student} {job.exercise}: will be judged again, because: {on_one_line(str(error))}")
                 self._queue.give_back(job.key)
                 return True
             if not is_known:
@@ -101,13 +103,28 @@ class JudgeLoop:
         if not self._settings.watch_s or time.monotonic() - self._watched_at < self._settings.watch_s:
             return
         try:
-            for chapter in self._api.get_released_assignments():
-                if folder.in_gradebook(self._api, chapter):
-                    for student, when in inbox.ungraded(self._api, chapter).items():
-                        self._queue.enter_work(student, chapter, when)
+            problem = self._enter_work()
         except Exception as error:  # the exchange's files and the gradebook may be busy or broken for a moment
-            self._tell(f"The exchange cannot be read now ({type(error).__name__}: {error}).")
+            problem = f"The exchange cannot be read now ({type(error).__name__}: {error})."
+        if problem != self._problem:
+            self._tell(problem or "The exchange can be read again.")
+            self._problem = problem
         self._watched_at = time.monotonic()
+
+    def _enter_work(self) -> str:
+        """Enter the work that is not graded yet; return a sentence if the exchange is gone or was emptied."""
+        root = Path(self._api.exchange_root)
+        if folder.has_exchange_folder(self._api) and not root.is_dir():
+            return f"The exchange {root} is missing: put it back, or create it with `grader classroom init`."
+        released = self._api.get_released_assignments()
+        for chapter in released:
+            if folder.in_gradebook(self._api, chapter):
+                for student, when in inbox.ungraded(self._api, chapter).items():
+                    self._queue.enter_work(student, chapter, when)
+        self._has_released = self._has_released or bool(released)
+        if self._has_released and not released:
+            return f"The exchange {root} has no assignment any more: put its files back, or release them again."
+        return ""
 
     def _text(self, job: Job) -> tuple[Answer, bool]:
         task = JudgeCells(config=self._api.config).task

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -341,8 +346,90 @@ def test_an_exchange_that_cannot_be_read_stops_nothing(
     def fail(*_: Any) -> None:
         raise PermissionError("no access")
 
+    Path(loop._api.exchange_root).mkdir()
     monkeypatch.setattr(loop._api, "get_released_assignments", fail)
     loop.watch()
     assert loop.told == ["The exchange cannot be read now (PermissionError: no access)."]
     send(queue, "ann", text(3))
     assert loop.judge_next() is True
+
+
+def test_an_exchange_that_was_removed_comes_back(
+    classroom: Classroom, queue: JobQueue, clock: Clock, judge: ObedientJudge, tmp_path: Path
+) -> None:
+    """Each change is told once; graded work is not graded again, and work that waited meanwhile is not lost."""
+    exchange = classroom.folder.with_name("course-exchange")
+    loop: Any = _loop(classroom.folder, queue, tmp_path)
+
+    def submit(student: str, points: float) -> None:
+        when = "2026-03-01 10:00:00.000000 UTC"
+        handed_in = classroom.hand_in(student, solve(points), when=when).parent
+        handed_in.rename(exchange / "gpu-course" / "inbound" / f"{student}+{ASSIGNMENT}+{when}+abc")
+
+    def look() -> int:
+        for _ in range(2):
+            loop._watched_at -= 60
+            loop.watch()
+        return queue.waiting()
+
+    def said() -> list[str]:
+        return [line for line in loop.told if line.startswith("The exchange")]
+
+    submit("ann", 4)
+    assert look() == 1
+    loop.judge_next()
+    submit("bob", 7)
+    assert look() == 1
+    kept = shutil.copytree(exchange, tmp_path / "kept")
+    missing = f"The exchange {exchange} is missing: put it back, or create it with `grader classroom init`."
+    emptied = f"The exchange {exchange} has no assignment any more: put its files back, or release them again."
+    shutil.rmtree(exchange)
+    assert look() == 1
+    assert said() == [missing]
+    while loop.judge_next():
+        pass
+    exchange.mkdir()
+    assert look() == 0
+    assert said() == [missing, emptied]
+    shutil.copytree(kept, exchange, dirs_exist_ok=True)
+    clock.now += 60
+    assert look() == 1
+    assert said() == [missing, emptied, "The exchange can be read again."]
+    assert loop.judge_next() is True
+    clock.now += 10_000
+    assert look() == 0
+    assert [classroom.grade(student)[0] for student in ("ann", "bob")] == [4, 7]
+    assert [sum(f"points: {points}" in text for text in judge.sources) for points in (4, 7)] == [1, 1]
+
+
+def test_a_gradebook_that_is_locked_is_waited_for(loop: Any, queue: JobQueue) -> None:
+    """For longer than SQLite's five seconds, after which the verdict would be lost."""
+    with _locked(loop) as other:
+        threading.Timer(6.0, other.rollback).start()
+        key = send(queue, "ann", text(10))
+        loop.judge_next()
+        assert done(queue, key, "ann").answer.points == 10
+        assert loop.told == ["ann softmax: passed, 10 of 10 points; 0 waiting"]
+
+
+def test_a_gradebook_that_stays_locked_loses_no_submission(loop: Any, queue: JobQueue, judge: ObedientJudge) -> None:
+    """It waits in the queue, and its verdict is kept."""
+    database = loop._api.coursedir
+    database.db_url = database.db_url.replace("timeout=60", "timeout=0.1")
+    key = send(queue, "ann", text(10))
+    with _locked(loop):
+        assert loop.judge_next() is True
+        assert queue.waiting() == 1
+        assert "will be judged again, because" in loop.told[0]
+    loop.judge_next()
+    assert done(queue, key, "ann").answer.points == 10
+    assert len(judge.sources) == 1
+
+
+@contextlib.contextmanager
+def _locked(loop: Any) -> Iterator[sqlite3.Connection]:
+    """The gradebook's lock, as another program holds it."""
+    file = loop._settings.course / "gradebook.db"
+    with contextlib.closing(sqlite3.connect(file, check_same_thread=False)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield other
