@@ -357,7 +357,7 @@ def test_an_exchange_that_cannot_be_read_stops_nothing(
 def test_an_exchange_that_was_removed_comes_back(
     classroom: Classroom, queue: JobQueue, clock: Clock, judge: ObedientJudge, tmp_path: Path
 ) -> None:
-    """Each change is told once; graded work is not graded again, and work that waited meanwhile is not lost."""
+    """The log names each change once; graded work is not graded again, and work that waited meanwhile is not lost."""
     exchange = classroom.folder.with_name("course-exchange")
     loop: Any = _loop(classroom.folder, queue, tmp_path)
 
