@@ -41,6 +41,7 @@ _ADVICE = re.compile(r"^\s{4}(?:OPT|WRN)\s+(?P<text>\S.*)$")
 _RANGE = re.compile(r"<0,(?P<name>\w+/\w+)>")
 _GAIN = re.compile(r"Est\. (?:Local )?Speedup: (?P<percent>[\d.]+)%")
 _FIRST = 2  # pieces of advice that the table has, the largest estimate first
+_CELL = 300  # characters of a tool's cell
 _CALLS = """
 import importlib.util, sys, torch
 torch.manual_seed(0)
@@ -151,7 +152,7 @@ def table() -> Path:
         "",
         "`python -m benchmarks.advice` wrote this page. The gain is that of the same work without the cause.",
         f"`ncu` had the sections {', '.join(_SECTIONS)}.",
-        "Its two pieces of advice with the largest estimates are shown.",
+        "Its two pieces of advice with the largest estimates are shown. A cell has at most 300 characters.",
         "",
         "| Kernel and cause | Gain | `ncu` | torch.profiler | `explain` |",
         "| --- | --- | --- | --- | --- |",
@@ -164,14 +165,23 @@ def table() -> Path:
         cells = [
             f"`{name}`: {slow_ones[name].cause}",
             f"{brings:.1f}×" if brings else "",
-            " ".join(advice_of(of_ncu.get(name, ""))[:_FIRST]) or _nothing(printed["ncu"], name in of_ncu),
-            of_torch.get(name, "").strip().replace("\n", "; "),
-            " ".join(sentence(cause) for cause in answer.with_gpu[:_FIRST]) or "no cause",
+            _short(advice_of(of_ncu.get(name, ""))[:_FIRST]) or _nothing(printed["ncu"], name in of_ncu),
+            _short([of_torch.get(name, "").strip().replace("\n", "; ")]),
+            _short([sentence(cause) for cause in answer.with_gpu[:_FIRST]]) or "no cause",
         ]
         lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     path = EVIDENCE / f"{file_stem(f'NVIDIA {gpu}')}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def _short(pieces: Sequence[str]) -> str:
+    """Return the pieces in one text, cut off after a sentence, or else after a word, if it is too long."""
+    text = " ".join(pieces)
+    if len(text) <= _CELL:
+        return text
+    end = text.rfind(". ", _CELL // 3, _CELL) + 1 or text.rfind(" ", 0, _CELL)
+    return f"{text[:end]} …"
 
 
 def _nothing(printed: str, asked: bool) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from grader.verdict import Cause
 
-__all__ = ["BASES", "Cause", "divided", "gain", "in_times", "ranked", "sentence"]
+__all__ = ["BASES", "Cause", "gain", "in_times", "ranked", "sentence"]
 
 BASES = {
     "accesses": "accesses counted in the simulator",
@@ -17,12 +17,11 @@ BASES = {
     "source": "the text of the cell",
     "times": "the measured times",
 }
-_ASSUMED = {"built in each call": 10_000.0, "many launches": 1000.0}  # of unknown gains, for their order only
+_ASSUMED = {"built in each call": 10_000.0, "many launches": 1000.0}  # stand for ratios that are not known
 _MOST = 100.0  # a larger ratio is not stated
-_WORTH = 1.1  # a cause that would bring less is not one
-_COUNTED = ("repeated reads", "extra traffic", "extra operations", "partial warps")  # their ratios can be relied on
+_WORTH = 1.05  # a cause that would bring less is not one, and a smaller share is not stated
 _OF_THE_HOST = ("built in each call",)  # the GPU's time does not show it
-_UNKNOWN = 2.0  # stands for a ratio that is not known, where several causes share the time
+_UNKNOWN = 2.0  # stands for any other ratio that is not known
 
 
 def in_times(ratio: float) -> str:
@@ -32,7 +31,7 @@ def in_times(ratio: float) -> str:
 
 def gain(cause: Cause) -> str:
     """Return the gain of the cure: "up to 8.0× faster", or "". A tiny case can make it absurdly large."""
-    if cause.at_most is None:
+    if cause.at_most is None or cause.at_most < _WORTH:
         return ""
     if cause.at_most > _MOST:
         return f"more than {_MOST:.0f}× faster"
@@ -43,34 +42,30 @@ def sentence(cause: Cause) -> str:
     """All of it: the line, what was seen, the gain, the cure and what the cause rests on."""
     where = f"Line {cause.line}: " if cause.line else ""
     seen = cause.seen if not where or not cause.seen[:1].isalpha() else cause.seen[0].lower() + cause.seen[1:]
-    brings = f"{gain(cause)}; " if cause.at_most is not None else ""
+    brings = f"{gain(cause)}; " if gain(cause) else ""
     return f"{where}{seen.removesuffix('.')}. {cause.cure.removesuffix('.')} ({brings}evidence: {BASES[cause.basis]})."
 
 
-def divided(causes: Sequence[Cause], most: float | None) -> list[Cause]:
-    """Divide `most`, the measured time over a good solution's, among the causes, whose gains multiply.
+def ranked(causes: Iterable[Cause], most: float | None = None) -> tuple[Cause, ...]:
+    """The causes that are worth a sentence, one of each kind, the largest gain first.
 
-    A cause whose bytes or lanes were counted brings what they take. The others share what is left, by the logarithms of
-    their own ratios, because those tell only which is larger. Without `most`, the ratios stay. If there is nothing to
-    gain, the gain of work on the host is not known: the GPU's time need not show it.
+    `most` is the measured time over a good solution's. The causes divide it, because their gains multiply: by the
+    logarithms of their own ratios, which only tell which is larger. If there is nothing to gain, the gain of work on
+    the host is not known: the GPU's time need not show it.
     """
-    if most is None:
-        return list(causes)
-    if most < _WORTH:
-        return [one for one in causes if one.kind in _OF_THE_HOST]
-    counted = {id(one): min(one.at_most, most) for one in causes if one.kind in _COUNTED and one.at_most is not None}
-    rest = [one for one in causes if id(one) not in counted]
-    left = max(1.0, most / math.prod(counted.values())) if counted else most
-    weights = {id(one): math.log(max(_WORTH, one.at_most or _UNKNOWN)) for one in rest}
-    shares = {of: left ** (weight / sum(weights.values())) for of, weight in weights.items()}
-    return [replace(one, at_most=(counted | shares)[id(one)]) for one in causes]
-
-
-def ranked(causes: Iterable[Cause]) -> tuple[Cause, ...]:
-    """The causes that are worth a sentence, one of each kind, the largest gain first; an unknown gain may be any."""
     by_kind: dict[str, Cause] = {}
     for cause in causes:
         if cause.at_most is None or cause.at_most >= _WORTH:
             known = by_kind.setdefault(cause.kind, cause)
             by_kind[cause.kind] = replace(known, line=known.line or cause.line)  # a GPU does not tell every line
-    return tuple(sorted(by_kind.values(), key=lambda cause: -(cause.at_most or _ASSUMED.get(cause.kind, 1.5))))
+    found = sorted(by_kind.values(), key=lambda cause: -_ratio(cause))
+    if most is None:
+        return tuple(found)
+    if most < _WORTH:
+        return tuple(one for one in found if one.kind in _OF_THE_HOST)
+    total = sum(math.log(_ratio(one)) for one in found)
+    return tuple(replace(one, at_most=most ** (math.log(_ratio(one)) / total)) for one in found)
+
+
+def _ratio(cause: Cause) -> float:
+    return cause.at_most or _ASSUMED.get(cause.kind, _UNKNOWN)

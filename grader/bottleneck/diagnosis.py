@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from grader.bottleneck import code_causes, launch_causes, memory_causes
-from grader.bottleneck.cause import divided, ranked
+from grader.bottleneck.cause import ranked
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.time_model import headroom as headroom_on
 from grader.bottleneck.time_model import headroom_of
@@ -15,6 +15,11 @@ from grader.exercises import find
 from grader.verdict import Cause, Verdict
 
 __all__ = ["causes", "with_causes"]
+
+_IMPLIES = {
+    "many launches": ("few programs",),  # each launch is small, but they are many
+    "spills": ("low occupancy", "small blocks"),  # as many registers as a thread can have, so few threads
+}
 
 
 def causes(exercise: Exercise, source: str, *gathered: Evidence, headroom: float | None = None) -> tuple[Cause, ...]:
@@ -32,17 +37,17 @@ def causes(exercise: Exercise, source: str, *gathered: Evidence, headroom: float
         if on_gpu is not None and evidence.simulated:
             evidence = replace(evidence, gpu=on_gpu.gpu, multiprocessors=on_gpu.multiprocessors)
         found += _of(exercise, source, evidence)
-    if any(cause.kind == "many launches" for cause in found):
-        found = [cause for cause in found if cause.kind != "few programs"]  # each launch is small, but they are many
+    implied = {kind for cause in found for kind in _IMPLIES.get(cause.kind, ())}
+    found = [cause for cause in found if cause.kind not in implied]
     if not found and on_gpu is not None:
         found = [*launch_causes.host_time(on_gpu)]
-    return ranked(divided(ranked(found), headroom))
+    return ranked(found, headroom)
 
 
 def with_causes(verdict: Verdict, source: str, simulated: Evidence) -> Verdict:
     """Return a verdict on a slow submission with the causes that the simulator's evidence supports as well."""
-    found = ranked([*verdict.causes, *causes(find(verdict.exercise), source, simulated)])
-    return replace(verdict, causes=ranked(divided(found, headroom_of(verdict.timings))))
+    found = [*verdict.causes, *causes(find(verdict.exercise), source, simulated)]
+    return replace(verdict, causes=ranked(found, headroom_of(verdict.timings)))
 
 
 def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
@@ -50,9 +55,11 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from memory_causes.bank_conflicts(evidence)
     yield from memory_causes.repeated_reads(exercise, evidence)
     yield from memory_causes.extra_operations(exercise, evidence)
+    yield from memory_causes.extra_kernels(exercise, evidence)
     yield from memory_causes.atomics(exercise, evidence)
     yield from memory_causes.idle_elements(exercise, evidence)
     yield from memory_causes.small_tiles(exercise, evidence)
+    yield from memory_causes.no_grouped_order(exercise, source, evidence)
     yield from launch_causes.many_launches(evidence)
     yield from launch_causes.small_programs(evidence)
     yield from launch_causes.small_blocks(evidence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from math import prod
@@ -10,10 +11,11 @@ from grader.bottleneck.cause import in_times
 from grader.bottleneck.evidence import SECTOR_BYTES, WARP, Access, Evidence, Launch, Operation, Run
 from grader.exercise import Exercise
 from grader.verdict import Cause
-from grader.words import plural
+from grader.words import plural, time
 
 __all__ = [
-    "atomics", "bank_conflicts", "extra_operations", "idle_elements", "repeated_reads", "small_tiles", "wasted_sectors",
+    "atomics", "bank_conflicts", "extra_kernels", "extra_operations", "idle_elements", "no_grouped_order",
+    "repeated_reads", "small_tiles", "wasted_sectors",
 ]  # fmt: skip
 
 _WASTE = 2.0  # fetched bytes over those that are used
@@ -27,6 +29,8 @@ _PER_ATOMIC = 64  # elements: a warp or a program that adds up first needs fewer
 _NOT_THE_LAST = 8  # programs: the last one may have an incomplete block
 _REUSE, _ENOUGH_REUSE = 20.0, 64.0  # operations per loaded byte of a product, with small tiles and with large ones
 _PER_READ = 0.6  # products per value read from shared memory: half of one if a thread computes one element
+_LONG = 0.5  # of the time that the data take at a copy's bandwidth
+_ORDERED = ("group", "swizzle")  # in a cell that orders its tiles
 _TURNS = 16  # loads of a thread in one line, from which on it is a loop
 _LARGE = 50_000  # elements of a case; blocks that are made for large cases do not fit small ones
 _IDLE = 0.6  # of the elements of a block
@@ -150,6 +154,27 @@ def _beside(exercise: Exercise, run: Run) -> tuple[int, int, list[Operation]]:
     return sum(each.bytes for each in large), must, large
 
 
+def extra_kernels(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
+    """Kernels of the submission, next to the main one, that take long enough to move the data once more."""
+    run = evidence.largest
+    if run is None or not evidence.copy_gbps or not evidence.kernels or _beside(exercise, run)[2]:
+        return
+    main = max(evidence.kernels, key=lambda kernel: kernel.us)
+    least = exercise.bytes_moved(run.case) / evidence.copy_gbps / 1e3
+    filling = [each for each in evidence.kernels if each.programs >= evidence.multiprocessors]  # others do not copy
+    beside = [each for each in filling if each is not main and each.us >= _LONG * least]
+    if not beside or exercise.backend == "torch":
+        return
+    names = ", ".join(f"`{each.name.split('(')[0]}`" for each in beside)
+    seen = (
+        f"In addition to `{main.name.split('(')[0]}`, {names} {'takes' if len(beside) == 1 else 'take'} "
+        f"{time(sum(each.us for each in beside))}, and moving all the data takes {time(least)}."
+    )
+    cure = "Do both steps in one kernel, so that the intermediate values stay in registers"
+    ratio = evidence.kernels_us / (evidence.kernels_us - sum(each.us for each in beside))
+    yield Cause("extra traffic", seen, cure, "times", None, ratio)
+
+
 def atomics(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     """An atomic for few elements."""
     run = evidence.largest
@@ -232,3 +257,23 @@ def small_tiles(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
                 "accesses",
                 max(looped, key=lambda each: (each.name == "shared", each.count)).line,
             )
+
+
+def no_grouped_order(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
+    """A product on tensor cores that loses speed as the matrices outgrow the L2 cache."""
+    run, code_of_cell = evidence.largest, re.sub("#.*", "", source).lower()
+    if run is None or not exercise.id.startswith("matmul") or any(word in code_of_cell for word in _ORDERED):
+        return
+    codes = [launch.code for launch in run.launches if launch.code is not None and launch.code.tensor_cores]
+    speeds = {each.case.name: exercise.operations(each.case) / each.us / 1e6 for each in evidence.runs if each.us}
+    best = max(speeds, key=lambda name: speeds[name], default="")
+    if not codes or run.case.name not in speeds or best == run.case.name:
+        return
+    seen = (
+        f"The kernel does {speeds[run.case.name]:.0f} TFLOPS in the case “{run.case.name}”, but {speeds[best]:.0f} in "
+        f"“{best}”: what one program loads does not stay in L2 for the next."
+    )
+    cure = (
+        "Take the tiles in groups of a few rows, with `tl.swizzle2d` for example, so that programs share what is in L2"
+    )
+    yield Cause("no grouped order", seen, cure, "times", None, speeds[best] / speeds[run.case.name])

@@ -26,8 +26,13 @@ _NO_WORK = {  # operations that only make a view or ask for memory
 }  # fmt: skip
 
 
-def gather(call: Callable[[], None], timed: bool = False) -> dict[str, Any]:
-    """Call once, and return `{"launches": […], "operations": […]}`.
+def gather(
+    call: Callable[[Callable[..., Any]], None], entry: Callable[..., Any], timed: bool = False
+) -> dict[str, Any]:
+    """Call `call(entry)` once, and return `{"launches": […], "operations": […]}`.
+
+    Only within `entry`, a mode of torch watches its operations: a harness around it refuses a submission that leaves a
+    mode on.
 
     A launch has a kernel's name or "", its line, grid, threads per block, count and, in the simulator, accesses by line
     and atomics. On a GPU only Triton's launches are seen here, with facts about their compiled kernels. An operation of
@@ -39,12 +44,14 @@ def gather(call: Callable[[], None], timed: bool = False) -> dict[str, Any]:
         from grader.worker.simulator import cuda_library, tally
 
         cuda_library.counted(on=True)
-        with tally.counting() as launches, _operations(operations):
-            call()
+        with tally.counting() as launches:
+            call(_operations(operations)(entry))
         return {"launches": [*launches, *_of_cuda(cuda_library.counted(on=False))], "operations": operations}
-    with _triton_launches() as launches, _operations(operations):
-        call()
-    return {"launches": launches, "operations": operations} | ({"us": _microseconds(call)} if timed else {})
+    with _triton_launches() as launches:
+        call(_operations(operations)(entry))
+    return {"launches": launches, "operations": operations} | (
+        {"us": _microseconds(lambda: call(entry))} if timed else {}
+    )
 
 
 def _microseconds(call: Callable[[], None]) -> float:

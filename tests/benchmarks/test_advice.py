@@ -44,6 +44,13 @@ def test_the_largest_estimate_comes_first() -> None:
     assert advice.advice_of(parts["transpose/no_tile"]) == ["The grid is small."]
 
 
+def test_a_long_cell_ends_with_a_sentence() -> None:
+    """One without a sentence ends with a word."""
+    assert advice._short([f"{'word ' * 30}end. ", "more " * 60]).endswith("end. …")
+    assert advice._short(["word " * 100]).endswith("word …")
+    assert advice._short(["Short.", "And so on."]) == "Short. And so on."
+
+
 def test_the_ten_kernels_are_in_the_corpus() -> None:
     """Each has a cause of its own, except for one that has two files."""
     known = {each.name: each.cause for each in corpus()}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from grader.bottleneck.cause import divided, gain, in_times, sentence
+from grader.bottleneck.cause import gain, in_times, ranked, sentence
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.explanation import explain
@@ -189,7 +190,7 @@ def test_no_cure_brings_more_than_the_headroom() -> None:
     evidence = _evidence("transpose", {"warps": [_WARP | {"units": 32.0}]}, {})
     assert causes(find("transpose"), "", evidence)[0].at_most == 8.0
     assert causes(find("transpose"), "", evidence, headroom=2.0)[0].at_most == 2.0
-    assert causes(find("transpose"), "", evidence, headroom=1.05) == ()
+    assert causes(find("transpose"), "", evidence, headroom=1.04) == ()
 
 
 def test_two_causes_are_both_named_the_larger_first() -> None:
@@ -265,10 +266,34 @@ def test_the_kernel_is_shown_below_the_ceilings_of_its_gpu() -> None:
 
 
 def test_gains_of_several_causes_multiply_to_the_headroom() -> None:
-    """Bytes that were counted bring what they take; the other cause gets what is left."""
-    counted, other = Cause("extra traffic", "", "", "accesses", None, 2.0), Cause("spills", "", "", "code")
-    assert [one.at_most for one in divided([counted, other], 6.0)] == [2.0, 3.0]
-    assert [one.at_most for one in divided([counted, other], 1.5)] == [1.5, 1.0]
-    assert divided([counted, other], 1.02) == []
-    assert [one.at_most for one in divided([other], 6.0)] == [pytest.approx(6.0)]
-    assert divided([other], None) == [other]
+    """Their own ratios only tell which is larger; one cause gets all of it, and both stay if it is small."""
+    larger, other = Cause("extra traffic", "", "", "accesses", None, 4.0), Cause("spills", "", "", "code", None, 2.0)
+    assert [one.at_most for one in ranked([other, larger], 8.0)] == pytest.approx([4.0, 2.0])
+    assert [one.at_most for one in ranked([other, larger], 1.1)] == pytest.approx([1.1 ** (2 / 3), 1.1 ** (1 / 3)])
+    assert ranked([larger, other], 1.02) == ()
+    assert [one.at_most for one in ranked([other], 6.0)] == [pytest.approx(6.0)]
+    assert ranked([other], None) == (other,)
+
+
+def test_a_second_kernel_that_moves_the_data_again_is_extra_traffic() -> None:
+    """It takes as long as the data take, and fills the GPU."""
+    kernels = [_KERNEL | {"name": name, "microseconds": 2300.0, "grid": [4096, 1, 1]} for name in ("copy", "square")]
+    evidence = _on_gpu("square_matrix", 4600.0)
+    both = replace(evidence, kernels=Evidence.of_claims(find("square_matrix"), _GPU | {
+        "runs": [], "codes": [], "kernels": kernels}).kernels)  # fmt: skip
+    (cause,) = causes(find("square_matrix"), "", both)
+    assert (cause.kind, cause.basis) == ("extra traffic", "times")
+    tail = replace(both, kernels=(both.kernels[0], replace(both.kernels[1], grid=(8,))))
+    assert all(one.kind != "extra traffic" for one in causes(find("square_matrix"), "", tail))
+
+
+def test_a_product_that_loses_speed_with_size_has_no_grouped_order() -> None:
+    """Unless the cell groups its tiles."""
+    exercise = find("matmul")
+    launch = _LAUNCH | {"code": _CODE | {"tensor_cores": 4, "stages": 3}}
+    small, large = exercise.timed_cases[-2:]
+    runs = [{"case": small.name, "claim": {"launches": [launch], "us": 5e2}},
+            {"case": large.name, "claim": {"launches": [launch], "us": 5e3}}]  # fmt: skip
+    evidence = Evidence.of_claims(exercise, _GPU | {"peak_tflops": 500.0, "runs": runs, "codes": [], "kernels": []})
+    assert [one.kind for one in causes(exercise, "# no groups", evidence)] == ["no grouped order"]
+    assert causes(exercise, "tl.swizzle2d(m, n, rows, columns, 8)", evidence) == ()

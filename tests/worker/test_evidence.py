@@ -24,7 +24,7 @@ def _work() -> Any:
 
 def _seen(function: Any) -> list[tuple[str, int]]:
     x = torch.ones(8)
-    return [(each["name"], each["line"]) for each in gather(lambda: function(x))["operations"]]
+    return [(each["name"], each["line"]) for each in gather(lambda entry: entry(x), function)["operations"]]
 
 
 def test_operations_are_listed_with_their_lines() -> None:
