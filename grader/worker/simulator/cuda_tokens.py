@@ -87,6 +87,7 @@ def joined(tokens: list[Token]) -> str:
     return "".join(token.text for token in tokens)
 
 
+_MOST_UNCLOSED = 8  # brackets: each takes a search to the end
 TYPES = ("struct", "class", "union", "enum")
 
 
@@ -94,6 +95,7 @@ def declarations(tokens: list[Token], begin: int, end: int) -> Iterator[tuple[in
     """Return where each declaration begins, where its body or `;` is, and where it ends, at file or namespace scope."""
     head: list[str] = []  # outside of brackets
     start = at = begin
+    unclosed = 0
     while at < end:
         token, after = tokens[at], at + 1
         text = token.text if token.kind == "punctuation" else ""
@@ -102,8 +104,11 @@ def declarations(tokens: list[Token], begin: int, end: int) -> Iterator[tuple[in
             start, head = after, []
         elif text in CLOSING:
             after = closing(tokens, at) + 1
-            if not after:  # to search on from here would take quadratic time
-                return
+            if not after:  # as in a macro
+                unclosed += 1
+                if text == "{" or unclosed > _MOST_UNCLOSED:
+                    return
+                after = at + 1
             if text == "{" and ("namespace" in head or (head[:1] == ["extern"] and "(" not in head)):
                 yield from declarations(tokens, at + 1, after - 1)
                 start, head = after, []
