@@ -29,29 +29,41 @@ _NO_WORK = {  # operations that only make a view or ask for memory
 def gather(
     call: Callable[[Callable[..., Any]], None], entry: Callable[..., Any], timed: bool = False
 ) -> dict[str, Any]:
-    """Call `call(entry)` once, and return `{"launches": […], "operations": […]}`.
+    """Call `call(entry)`, and return `{"launches": […], "operations": […]}`.
 
-    Only within `entry`, a mode of torch watches its operations: a harness around it refuses a submission that leaves a
-    mode on.
+    A mode of torch watches the operations. If the call fails, perhaps because a harness refuses a mode that is on, it
+    is repeated with the mode within `entry` only.
 
     A launch has a kernel's name or "", its line, grid, threads per block, count and, in the simulator, accesses by line
     and atomics. On a GPU only Triton's launches are seen here, with facts about their compiled kernels. An operation of
     torch has its name, line, count, and the bytes that it reads and writes. If it is `timed`, there is also "us": the
-    GPU's microseconds for a call. Exceptions of `call` are passed on.
+    GPU's microseconds for a call. Exceptions of the second call are passed on.
     """
+    try:
+        found = _watched(call, entry, around=True)
+    except Exception:
+        found = _watched(call, entry, around=False)
+    return found | ({"us": _microseconds(lambda: call(entry))} if timed and not _is_simulated() else {})
+
+
+def _is_simulated() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def _watched(call: Callable[[Callable[..., Any]], None], entry: Callable[..., Any], around: bool) -> dict[str, Any]:
     operations: list[dict[str, Any]] = []
-    if os.environ.get("TRITON_INTERPRET") == "1":
+    outer = _operations(operations) if around else contextlib.nullcontext()
+    within = entry if around else _operations(operations)(entry)
+    if _is_simulated():
         from grader.worker.simulator import cuda_library, tally
 
         cuda_library.counted(on=True)
-        with tally.counting() as launches:
-            call(_operations(operations)(entry))
+        with tally.counting() as launches, outer:
+            call(within)
         return {"launches": [*launches, *_of_cuda(cuda_library.counted(on=False))], "operations": operations}
-    with _triton_launches() as launches:
-        call(_operations(operations)(entry))
-    return {"launches": launches, "operations": operations} | (
-        {"us": _microseconds(lambda: call(entry))} if timed else {}
-    )
+    with _triton_launches() as launches, outer:
+        call(within)
+    return {"launches": launches, "operations": operations}
 
 
 def _microseconds(call: Callable[[], None]) -> float:

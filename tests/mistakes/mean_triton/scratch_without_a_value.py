@@ -1,6 +1,5 @@
 # mistake: the programs add to a tensor that `torch.empty` made, and which holds anything
-# says: reads `total` before anything was written there
-# on_gpu: can hold any value
+# says: can hold any value
 # runs: simulator
 import torch
 import triton
