@@ -49,9 +49,9 @@ def sentence(cause: Cause) -> str:
 def ranked(causes: Iterable[Cause], most: float | None = None) -> tuple[Cause, ...]:
     """The causes that are worth a sentence, one of each kind, the largest gain first.
 
-    `most` is the measured time over a good solution's. The causes divide it, because their gains multiply: by the
-    logarithms of their own ratios, which only tell which is larger. If there is nothing to gain, the gain of work on
-    the host is not known: the GPU's time need not show it.
+    `most` is the measured time over a good solution's. Gains multiply, so each cause gets a share of `log(most)`,
+    in proportion to the logarithm of its own ratio, which only ranks the causes. If there is nothing to gain, the gain
+    of work on the host is not known: the GPU's time need not show it.
     """
     by_kind: dict[str, Cause] = {}
     for cause in causes:

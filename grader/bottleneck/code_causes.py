@@ -39,7 +39,7 @@ def spills(evidence: Evidence) -> Iterator[Cause]:
         )
     else:
         return
-    seen = f"Registers spill: {seen}. The rest goes to memory and comes back."
+    seen = f"Registers spill: {seen}. The surplus goes to memory and back."
     cure = "Give each thread fewer values to hold: use smaller tiles, or more threads per block (`num_warps` in Triton)"
     yield Cause("spills", seen, cure, "code", line)
 
@@ -49,8 +49,8 @@ def capped_registers(source: str, evidence: Evidence) -> Iterator[Cause]:
     ran = evidence.main_kernel
     if ran is not None and 0 < ran.registers < _FOR_ALL_THREADS and any(word in source for word in _CAPS):
         seen = (
-            f"The cap leaves {plural(ran.registers, 'register')} per thread. With {_FOR_ALL_THREADS}, as many threads "
-            "fit on an SM as it can hold, so a lower cap only sends values to memory."
+            f"The cap leaves {plural(ran.registers, 'register')} per thread. With {_FOR_ALL_THREADS}, an SM already "
+            "holds as many threads as it can, so a lower cap only sends values to memory."
         )
         cure = f"Raise the cap to {_FOR_ALL_THREADS} or more"
         yield Cause("spills", seen, cure, "code")

@@ -232,7 +232,7 @@ def _in_text(exercise: Exercise, tree: ast.Module) -> Iterator[Cause]:
         for node in (each for statement in function.body for each in ast.walk(statement)):
             makers = [node] if isinstance(node, ast.Call) else getattr(node, "decorator_list", [])
             if _BUILDS & set(map(_name, makers)) and id(node) not in guarded and exercise.id not in _BUILD_EACH_TIME:
-                seen = f"Each call of `{exercise.entry}` creates the kernel again, and compiles it or searches for it."
+                seen = f"Each call of `{exercise.entry}` creates the kernel again, and compiles it or looks it up."
                 cure = "Create it once, at the top of the cell or in a function with `@functools.cache`"
                 yield Cause("built in each call", seen, cure, "source", makers[0].lineno)
             for asked in _asked(node):

@@ -168,7 +168,7 @@ def extra_kernels(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     names = ", ".join(f"`{each.name.split('(')[0]}`" for each in beside)
     seen = (
         f"In addition to `{main.name.split('(')[0]}`, {names} {'takes' if len(beside) == 1 else 'take'} "
-        f"{time(sum(each.us for each in beside))}, and moving all the data takes {time(least)}."
+        f"{time(sum(each.us for each in beside))}, compared with {time(least)} for moving all the data."
     )
     cure = "Do both steps in one kernel, so that the intermediate values stay in registers"
     ratio = evidence.kernels_us / (evidence.kernels_us - sum(each.us for each in beside))
@@ -247,9 +247,7 @@ def small_tiles(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
             yield Cause("no tile", seen, cure, "accesses", looped[0].line)
         elif looped and products < _PER_READ * reads:
             seen = "Each product takes two reads of shared memory, because a thread computes one element of the result."
-            cure = (
-                "Let each thread compute several elements, such as 4 × 4: it then uses each value that it reads 4 times"
-            )
+            cure = "Let each thread compute several elements, such as 4 × 4: each value read then serves 4 products"
             yield Cause(
                 "small tiles",
                 seen,
@@ -271,7 +269,7 @@ def no_grouped_order(exercise: Exercise, source: str, evidence: Evidence) -> Ite
         return
     seen = (
         f"The kernel does {speeds[run.case.name]:.0f} TFLOPS in the case “{run.case.name}”, but {speeds[best]:.0f} in "
-        f"“{best}”: what one program loads does not stay in L2 for the next."
+        f"“{best}”: the tiles that one program loads do not stay in L2 for the next."
     )
     cure = (
         "Take the tiles in groups of a few rows, with `tl.swizzle2d` for example, so that programs share what is in L2"

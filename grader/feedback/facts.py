@@ -235,7 +235,7 @@ class Facts:
 
     @property
     def wider(self) -> int:
-        """How many times as wide as the output's the written elements are, or 0 if they do not fill their length."""
+        """The written elements' width as a multiple of the output's, or 0 if the writes do not show that."""
         m = self.mismatch
         times, rest = divmod(m.outside + m.total, m.total)
         blocks = m.outside % 32 == 0 or m.wrong < max(2, m.total - 1)  # of threads without a check of the bounds
@@ -421,7 +421,7 @@ def _narrow_index(tree: ast.Module) -> Iterator[tuple[str, str]]:
                     article = "an" if kind.startswith("int") else "a"
                     yield (
                         f"The number of a program becomes {article} `{kind}`, which ends at {_NARROW[kind]}. Larger "
-                        "ones become negative or start over at 0.",
+                        "ones become negative or wrap around to 0.",
                         "Leave out the conversion, or convert to `tl.int64`.",
                     )
 

@@ -310,7 +310,7 @@ TRITON: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"^KeyError: '(\w+)'$",
-        "The grid's function asks for `{0}`, and neither the launch nor the `triton.Config` has that name.",
+        "The grid function asks for `{0}`, but neither the launch nor the `triton.Config` has that name.",
         "Write the name of the kernel's parameter.",
         code=r"\bcdiv\(.*\w\[[\"']",
     ),

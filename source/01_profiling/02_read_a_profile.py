@@ -115,7 +115,7 @@ print(prof.key_averages().table(sort_by=by, row_limit=8, max_name_column_width=4
 # kernel; the CUDA columns show how long the kernel **ran**. A row that begins with `cuda`, such as `cudaLaunchKernel`, is a
 # call of the CUDA runtime on the CPU. A row with the name of a C++ template, such as `reduce_kernel`, is the kernel itself.
 #
-# This is what a GPU adds to the table, summed up from a recorded trace of the same three ways. The names are cut:
+# This is what a GPU adds to the table, summed from a recorded trace of the same three ways. The names are shortened:
 # `torch.mean` and `torch.sum` run two versions of `reduce_kernel`. Before each of them, PyTorch sets a few bytes to 0,
 # which is a `Memset`.
 

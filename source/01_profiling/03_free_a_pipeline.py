@@ -147,7 +147,7 @@ show_timeline(recorded_trace("unblocked"), "the same without waits, recorded")
 recorded("traces/pipeline", "kernels", "waits", "span_us")
 
 # %% [markdown]
-# No waits, a fraction of the kernels, and a span that is several times shorter. Do not take speed-ups from a trace: a
+# No waits, a fraction of the kernels, and a span that is several times shorter. Do not read speed-ups off a trace: a
 # profiler slows down what it records, most of all the launches.
 
 # %% [markdown]
@@ -314,7 +314,7 @@ else:
 # ⟦ recorded(bench="graphs", case="CUDA graph", metric="median_us", gpu="H200") ⟧.
 #
 # You rarely write this by hand. `torch.compile(model, mode="reduce-overhead")` fuses what it can and replays the launches as
-# CUDA graphs. It copies new inputs for you, and it does without a graph if one is not possible. These checks and copies
+# CUDA graphs. It copies new inputs for you, and it runs without a graph if none is possible. These checks and copies
 # take host time in each call: here the call took
 # ⟦ recorded(bench="graphs", case='torch.compile(…, mode="reduce-overhead")', metric="median_us", gpu="H200") ⟧, less than
 # without a graph and more than the bare replay.
@@ -421,7 +421,7 @@ example = {
 # | `"launches"` | `launch_us` for each launch after the first |
 # | `"repeated traffic"` | the time to move the bytes beyond `must_move_bytes`, also at `copy_gbps` |
 # | `"scattered access"` | the increase if `moving` is multiplied by `sectors_per_access / sectors_needed` |
-# | `"few blocks"` | with fewer blocks than SMs, the further increase if the result is multiplied by `sms / blocks` |
+# | `"few blocks"` | with fewer blocks than SMs, the further increase if that product is multiplied by `sms / blocks` |
 # | `"none"` | the answer if no cause costs a tenth of `time_us`: the call is near its limit |
 #
 # A gigabyte per second is 1000 bytes per microsecond. In `example`, the two extra passes over the data cost more than the

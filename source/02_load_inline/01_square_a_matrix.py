@@ -501,8 +501,8 @@ compare(prediction, lines, "lines")
 #
 # 1. **Keep torch's headers away from `nvcc`.** A kernel needs pointers and numbers, not tensors. Pass `x.data_ptr()`
 #    from Python, and use `no_implicit_headers=True`. This is what the exercises do. With no `functions` there is no
-#    binding, so `is_python_module=False`: the result is a plain library for `ctypes`. `ctypes` knows no C++, so set each
-#    argument's type: `c_void_p` for a pointer, `c_int` for an `int`. Otherwise it cuts a 64-bit pointer to 32 bits.
+#    binding, so `is_python_module=False`: the result is a plain library for `ctypes`, which cannot see C++ types. Set
+#    each argument's type: `c_void_p` for a pointer, `c_int` for an `int`. Otherwise 64-bit pointers are cut to 32 bits.
 # 2. **Build for one GPU.** Set `TORCH_CUDA_ARCH_LIST` to an architecture such as `9.0`, or to `native`. The default
 #    builds for each kind of GPU in the machine. Without a GPU you must name one, or the build stops with an
 #    `IndexError`.
@@ -518,7 +518,7 @@ recorded("load_inline", "build_s")
 
 # %% [markdown]
 # NVRTC compiles GPU code only. The launch stays in Python, which makes a call slower, and there are no C++ libraries on
-# the CPU's side. It is the quickest way to try out a kernel. For a library, `load_inline` is a step on the way to a
+# the CPU side. It is the quickest way to try out a kernel. For a library, `load_inline` is a step on the way to a
 # proper extension.
 
 # %% [markdown]

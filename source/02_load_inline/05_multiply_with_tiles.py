@@ -445,8 +445,8 @@ benchmark(matmul_tiled)
 #
 # </details>
 #
-# 2. Store the tile of `a` without transposing it, `tile_a[row][k]` with rows of 8 floats. A warp's threads
-#    belong to two rows of threads. Which bank conflict occurs when the warp reads the tile?
+# 2. Store the tile of `a` without transposing it, `tile_a[row][k]` with rows of 8 floats. A warp spans two
+#    rows of the block's threads. Which bank conflict occurs when the warp reads the tile?
 #
 # <details><summary>Answer</summary>
 #

@@ -359,7 +359,7 @@ benchmark(vector_add)
 #   bandwidth on an H200. A copy is a yardstick, not a law: half of its bytes are writes, but only a third of an
 #   addition's.
 # - **Do not trust a ratio far from 1** at the small sizes of your own plot. Calling a Triton kernel can take the CPU,
-#   called the host, tens of µs, longer than such a kernel runs. Then the GPU waits, and you have measured the host. The
+#   the host, tens of µs, longer than the kernel itself runs. Then the GPU waits, and you have measured the host. The
 #   recorded table leaves the host out.
 #
 # So an addition alone is not worth a kernel. It is worth one when several operations share one trip to memory, which is

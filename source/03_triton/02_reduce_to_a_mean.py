@@ -208,8 +208,8 @@ prediction = ...  # µs
 compare(prediction, 4 * 65_536 / (4800e9 / 132) * 1e6, "µs", how="computed")
 
 # %% [markdown]
-# A thousandth of the bytes takes an eighth of the time in which all SMs together read `x`, because 131 SMs have nothing
-# to do. So we want fewer partial sums: fewer programs that each do more.
+# Reading a thousandth of the bytes takes an eighth of the time that all SMs together need for `x`, because 131 SMs are
+# idle. So we want fewer partial sums: fewer programs that each do more.
 
 # %% [markdown]
 # ## Block after block

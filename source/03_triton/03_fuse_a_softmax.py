@@ -366,8 +366,8 @@ benchmark(softmax)
 # - **The naive claim** was four times the eager sequence. On the H200 it is
 #   ⟦ recorded(bench="softmax", case="4096 × 8192", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 8192 and
 #   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 32768. For large
-#   matrices it is more than the bytes say, because some kernels of the sequence are slower than a copy. For small ones it
-#   is about four or less, because the L2 cache helps the sequence: each kernel finds there what the one before wrote.
+#   matrices it is more than the bytes predict, because some kernels of the sequence are slower than a copy. For small
+#   ones it is about four or less, because the L2 cache helps the sequence: each kernel finds its input there.
 # - **`torch.softmax`** must serve every shape and data type. It has one kernel for short rows and others for long ones,
 #   so its curve goes up and down. On the H200 the ratio is
 #   ⟦ recorded(bench="softmax", case="4096 × 1024", metric="ratio_vs_torch", gpu="H200") ⟧ at N = 1024,

@@ -599,7 +599,7 @@ recorded("attention/fastest", "ratio_vs_eager", "ratio_vs_sdpa", "ratio_vs_compi
 #
 # $$ \sum_k P_{ik}\, dP_{ik} = \sum_k P_{ik} \sum_c dO_{ic} V_{kc} = \sum_c dO_{ic} O_{ic} =: D_i, $$
 #
-# a dot product of two rows that the program has anyway. Finally, since $S = Q K^T / \sqrt d$,
+# a dot product of two rows that the program already holds. Finally, since $S = Q K^T / \sqrt d$,
 #
 # $$ dQ = dS\, K / \sqrt d, \qquad dK = dS^T Q / \sqrt d. $$
 #

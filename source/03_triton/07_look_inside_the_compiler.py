@@ -484,9 +484,9 @@ recorded("widths", "bandwidth_gbps", "share_of_copy")
 # it decides how many bytes are moved.
 #
 # By sectors, the narrow kernel moves eight times as many bytes as the wide one. On the H200 it took
-# ⟦ recorded(bench="widths/order", case="the wide kernel", metric="ratio_vs_narrow", gpu="H200") ⟧ the time. Is the rest
-# the width? Test it on a GPU: take the hints out of your kernel, which narrows its loads but keeps their order. How much
-# slower is it?
+# ⟦ recorded(bench="widths/order", case="the wide kernel", metric="ratio_vs_narrow", gpu="H200") ⟧ the time. Does the
+# width explain the rest? Test it on a GPU: take the hints out of your kernel, which narrows its loads but keeps their
+# order. How much slower is it?
 
 # %% [markdown]
 # ## Extra credit

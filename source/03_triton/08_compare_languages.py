@@ -204,8 +204,8 @@ count_hopper_instructions()
 # next WGMMA before the previous one ends. Triton's consumers do not.
 #
 # Which kernel is fastest? On an H100 or H200, the next cell measures each language at 4096 against cuBLAS. The cell after
-# it shows recorded measurements. They do not include cuTile, because its compiler was not installed, but they include
-# two more kernels:
+# it shows recorded measurements. They leave out cuTile, whose compiler was not installed, and add two
+# kernels:
 #
 # - *one flattened loop* is the kernel of [Match cuBLAS](05_match_cublas.ipynb), without warp specialization
 # - *no WGMMA in flight* is the CUDA C++ kernel, with consumers that wait as Triton's do
@@ -220,8 +220,8 @@ recorded("languages", "ratio_vs_cublas").plot()
 
 # %% [markdown]
 # *Triton* in the plot is the kernel with warp specialization. If the consumers of the CUDA C++ kernel wait as Triton's do,
-# it loses nearly as much as Triton. So a lower-level language is not faster by itself. It lets you fix what a compiler
-# does badly.
+# it falls behind nearly as far as Triton. So a lower-level language is not faster by itself. It lets you fix what a
+# compiler does badly.
 
 # %% [markdown]
 # ## What each hides

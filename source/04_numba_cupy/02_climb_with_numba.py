@@ -83,7 +83,7 @@ def double_kernel(x, out):
 # back. A kernel also takes CuPy arrays and torch tensors as they are. Neither copy is part of the times in this chapter.
 # Over PCIe they can take longer than a kernel, so keep data on the GPU for as long as you need it.
 #
-# Numba warns if a launch has fewer than 128 blocks, because the multiprocessors of a large GPU would then have no work.
+# Numba warns if a launch has fewer than 128 blocks, because some multiprocessors of a large GPU would then be idle.
 # So launch that many, although this star has few measurements: the threads that are left over skip the loop.
 
 # %%

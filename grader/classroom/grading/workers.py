@@ -74,7 +74,7 @@ class ThisProcess:
 class SideBySide:
     """Judges that share the tasks; each has its own process, and its own GPU if it has one.
 
-    Each loads its next task while it judges one. No other judge takes that task, unless none is left for it. A judge
+    Each loads its next task while it judges one. Another judge takes that task only if nothing else is left. A judge
     that stops is replaced and its task judged again.
     """
 

@@ -156,7 +156,7 @@ def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
 
 
 def _compare_constants(kernel: Any, types: tuple[Any, ...]) -> None:
-    """Observe that a variable of the module has changed since a GPU would have compiled the kernel with its value."""
+    """Report a module's variable that has changed since a GPU would have compiled its value into the kernel."""
     import numpy as np
 
     code, space = kernel.fn.__code__, kernel.fn.__globals__
