@@ -315,7 +315,7 @@ else:
 #
 # You rarely write this by hand. `torch.compile(model, mode="reduce-overhead")` fuses what it can and replays the launches as
 # CUDA graphs. It copies new inputs for you, and it runs without a graph if none is possible. These checks and copies
-# take host time in each call: here the call took
+# take host time in each call: on the H200, the call took
 # ⟦ recorded(bench="graphs", case='torch.compile(…, mode="reduce-overhead")', metric="median_us", gpu="H200") ⟧, less than
 # without a graph and more than the bare replay.
 #
