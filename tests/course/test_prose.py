@@ -155,7 +155,7 @@ def test_a_recorded_number_stands_with_its_gpu(name: str) -> None:
     """The cell that has a recorded number also names the GPU it was measured on."""
     for cell in _source_prose(name):
         by_hand = re.sub("⟦.*?⟧", "", cell, flags=re.DOTALL)
-        for arguments in re.findall(r"recorded\((.*?)\)", cell):
+        for arguments in re.findall(r"""recorded\(((?:[^()"']|"[^"]*"|'[^']*')*)\)""", cell):
             gpu = re.search(r'gpu="(.+?)"', arguments)
             assert gpu, arguments
             assert gpu[1] in by_hand
