@@ -99,7 +99,7 @@ draw_timeline(call, times=3)
 # %% [markdown]
 # ## The first call is different
 #
-# Let us synchronise, then, and time the first and the second call of a new function.
+# Now synchronise, and time the first and the second call of a new function.
 
 
 # %%
@@ -313,8 +313,7 @@ else:
 # 3. Convert to milliseconds.
 #
 # Your time must be within ⟦ (100 * exercise("time_gpu").budget.relative) | int ⟧ % of the grader's own time, for functions
-# that you have not seen. Do not ask `torch.cuda.is_available()`: it says no without a GPU, even though the pretend GPU is
-# there.
+# that you have not seen. Do not call `torch.cuda.is_available()`: without a GPU it returns `False`, although the pretend GPU works.
 
 # %% nbgrader={"grade_id": "time_gpu", "solution": true}
 import time
@@ -352,8 +351,8 @@ check(time_gpu)
 # %% [markdown]
 # ## Square three ways
 #
-# You need not write this timer every time. There are two good ones, one in PyTorch and one in Triton, the language of
-# chapter 3.
+# You do not have to write this timer every time. There are two good ones, one in PyTorch and one in Triton, the
+# language of chapter 3.
 #
 # | | `torch.utils.benchmark.Timer` | `triton.testing.do_bench` |
 # | --- | --- | --- |
@@ -449,10 +448,11 @@ count_predictions()
 # ## In this notebook you have
 #
 # - seen that a launch returns at once, and how far the host runs ahead of the GPU
-# - caught three lying stopwatches: one that does not wait, one that includes the first call, one that looks only once
+# - caught three lying stopwatches: one that does not wait, one that includes the first call, one that times a single
+#   call
 # - read the GPU's own clock with events, in milliseconds
-# - told a warm cache from a cold one, and asked the GPU for its clock rate and its power
-# - written a timer that is right within 5 %, and used a ready-made one
+# - timed a warm and a cold cache, and asked the GPU for its clock rate and its power
+# - written a timer that is right within ⟦ (100 * exercise("time_gpu").budget.relative) | int ⟧ %, and used a ready-made one
 #
 # ## Check yourself
 #

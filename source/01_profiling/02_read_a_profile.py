@@ -57,8 +57,8 @@ for name, mean in ways.items():
     print(f"{name:12} {mean(x).item():+.7f}")
 
 # %% [markdown]
-# That cell was also the **warm-up**. The first call of an operation loads code, chooses an algorithm and allocates memory.
-# If you profile the first call, you profile that.
+# That cell was also the **warm-up**. The first call of an operation loads code, chooses an algorithm and allocates
+# memory. If you profile the first call, that is mostly what you profile.
 
 # %% [markdown]
 # ## The autograd profiler
@@ -78,7 +78,8 @@ print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=6, max_
 # - **CPU total**: from the start of the operation to its end, including everything that it calls
 # - **Self CPU**: the same, without what it calls
 #
-# The Self column adds up to the whole time. The total column counts the same time several times.
+# The times in the Self column add up to the whole time. The total column counts the same time more than once: for an
+# operation and again for everything that calls it.
 #
 # Look at the row `aten::mean`. On a CPU its total is almost everything and its self time almost nothing: it calls
 # `aten::sum`, which does the work, and then divides one number.
@@ -115,9 +116,9 @@ print(prof.key_averages().table(sort_by=by, row_limit=8, max_name_column_width=4
 # kernel; the CUDA columns show how long the kernel **ran**. A row that begins with `cuda`, such as `cudaLaunchKernel`, is a
 # call of the CUDA runtime on the CPU. A row with the name of a C++ template, such as `reduce_kernel`, is the kernel itself.
 #
-# This is what a GPU adds to the table, summed from a recorded trace of the same three ways. The names are shortened:
-# `torch.mean` and `torch.sum` run two versions of `reduce_kernel`. Before each of them, PyTorch sets a few bytes to 0,
-# which is a `Memset`.
+# Here are the rows that a GPU adds to the table, computed from a recorded trace of the same three ways. The names are
+# shortened: `torch.mean` and `torch.sum` run two versions of `reduce_kernel`. Before each of them, PyTorch sets a few
+# bytes to 0, which is a `Memset`.
 
 # %%
 totals = {}
@@ -275,12 +276,12 @@ next(event for event in events if event["ph"] == "X")
 # %% [markdown]
 # | `ph` | what it is |
 # | --- | --- |
-# | `"X"` | a *complete* event: something that ran from `ts` for `dur`, both in **microseconds** |
+# | `"X"` | a *complete* event: something that started at `ts` and took `dur`, both in **microseconds** |
 # | `"M"` | metadata: the name of a process or a thread. No `dur`, no `cat` |
 # | `"s"`, `"f"` | start and end of an arrow, from a launch to its kernel. No `dur` |
 # | `"i"` | an instant. No `dur`, no `cat` |
 #
-# Only complete events ran. Their `cat` says what they were:
+# Only complete events take time. Their `cat` says what they were:
 #
 # | `cat` | what it is |
 # | --- | --- |
@@ -338,11 +339,11 @@ compare(prediction, ((40 + 10 + 30) / 100, 55 - 40), how="computed")
 # longest idle gap in µs)`. For `example` they are `(3, 0.8, 15.0)`.
 #
 # 1. How many **kernels** ran? Copies and fills do not count here.
-# 2. The **busy share** as defined above. Copies and fills do count here. *(merge what overlaps)*
+# 2. The **busy share** as defined above. Copies and fills do count here. Merge pieces that overlap.
 # 3. The **longest idle gap** in µs, or 0 if there is none.
 #
-# There is at least one kernel. The events come in any order, and all kinds of the tables above occur. Use plain Python.
-# *(about 12 lines)*
+# There is at least one kernel. The events come in any order, and every kind in the tables above occurs. Use plain
+# Python. *(about 12 lines)*
 
 
 # %% nbgrader={"grade_id": "trace_facts", "solution": true}

@@ -52,7 +52,8 @@ activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (device == "cuda
 # In the other direction, `x.to("cuda")` waits for its copy as well. It does not if you pass `non_blocking=True` and `x` is in
 # **pinned memory** (`x.pin_memory()`), which the GPU can read directly.
 #
-# Here is a typical pipeline, whose results are right. Each row of `x` is the signal of a sensor. This cleans one of them:
+# Here is a typical pipeline. Its results are right, but it waits a lot. Each row of `x` is the signal of a sensor.
+# This cleans one of them:
 
 
 # %%
@@ -147,8 +148,10 @@ show_timeline(recorded_trace("unblocked"), "the same without waits, recorded")
 recorded("traces/pipeline", "kernels", "waits", "span_us")
 
 # %% [markdown]
-# No waits, a fraction of the kernels, and a span that is several times shorter. Do not read speed-ups off a trace: a
-# profiler slows down what it records, most of all the launches.
+# Without waits, the eight sensors take a fraction of the kernels, and the span is several times shorter. The last two
+# rows are 64 sensors of a million readings each: the pipeline launches eight times as many kernels, the version
+# without waits just as many as before. Do not read speed-ups off a trace: a profiler slows down what it records, most
+# of all the launches.
 
 # %% [markdown]
 # ## Write it without the wait
@@ -255,11 +258,13 @@ compare(prediction, found.value("busy_percent", "without waits"), "%", how="reco
 # In the timeline, each kernel ends long before the next launch. The CPU does not wait any more, but now the GPU waits for
 # launches: the program is **overhead-bound**. There are three cures:
 #
-# 1. **More work per launch.** 160 sensors at once instead of eight cost the same number of launches.
+# 1. **More work per launch.** The number of launches does not depend on the number of sensors. With 64 sensors of a
+#    million readings each, the busy share on the H200 rises to
+#    ⟦ recorded(bench="traces/pipeline", case="without waits, 64 × 1,048,576", metric="busy_percent", gpu="H200").number ⟧ %.
 # 2. **Fewer kernels.** [Let the compiler fuse](05_let_the_compiler_fuse.ipynb) puts several operations into one.
 # 3. **CUDA graphs.** A graph records a sequence of launches once and then replays all of them with a single call.
 #
-# Here is a function that needs a cure: on a small tensor, every line of it is over before the next one is launched.
+# Here is a function that needs a cure: on a small tensor, each of its kernels is done before the next one is launched.
 
 
 # %%
@@ -445,7 +450,8 @@ def name_cause(evidence):
 
 
 # %% [markdown]
-# Try `name_cause(example)` in a cell of your own first. `check` makes up new kernels, some with several causes.
+# Try `name_cause(example)` in a cell of your own first. `check` makes up evidence about other calls, some with
+# several causes.
 
 # %% nbgrader={"grade_id": "check-name_cause", "grade": true, "locked": true, "points": 3}
 check(name_cause)
@@ -463,8 +469,9 @@ check(name_cause)
 #
 # <details><summary>Answer</summary>
 #
-# Every row of the pipeline has the same waits, so expect its share to stay about the same. In `unblock`, each kernel now has
-# eight times the work for the same launch, so expect its share to rise.
+# Every row of the pipeline has the same waits, so expect its share to stay about the same. In `unblock`, each kernel
+# now has eight times the work for the same launch, so expect its share to rise. The recorded table above has both for
+# longer rows.
 #
 # </details>
 #

@@ -72,8 +72,8 @@ compare(prediction, round(4 * (elements + row + elements) / 1e6), "MB", how="com
 # %% [markdown]
 # ## Count the operations
 #
-# An addition is one operation, and so is a multiplication. `x + y` takes one per element, and `x.sum()` nearly so. A copy
-# computes nothing.
+# An addition is one operation, and so is a multiplication. `x + y` takes one per element, and `x.sum()` almost one. A
+# copy computes nothing.
 #
 # A matrix product, or **GEMM** (general matrix multiplication), does more. For each of the $m \cdot n$ elements of the result it
 # multiplies $k$ pairs and adds them up. Predict: how many billion operations does the product of two matrices of 1024 × 1024
@@ -144,8 +144,8 @@ compare(prediction, 1e12 * ceilings.tflops / (1e9 * ceilings.bandwidth_gbps), "o
 # %% [markdown]
 # ## Draw the roofline
 #
-# The intensity goes to the right and operations per second go up, both on logarithmic axes. An operation of intensity $I$ can
-# reach at most
+# The horizontal axis is the intensity, and the vertical axis is operations per second. Both are logarithmic. An
+# operation of intensity $I$ can reach at most
 #
 # $$ \min(I \cdot \text{bandwidth},\; \text{peak}) $$
 #
@@ -156,9 +156,9 @@ compare(prediction, 1e12 * ceilings.tflops / (1e9 * ceilings.bandwidth_gbps), "o
 draw_roofline(ceilings)
 
 # %% [markdown]
-# Now some operations. `land` times a call and combines the time with what you counted. `x.mean()` reads everything and writes one
-# number. A softmax in a single kernel reads the matrix once and writes it once. We count five operations per element: maximum,
-# difference, exponential, sum, quotient.
+# Now place some operations on it. `land` times a call and combines the time with what you counted. `x.mean()` reads
+# everything and writes one number. A softmax in a single kernel reads the matrix once and writes it once. We count
+# five operations per element: maximum, difference, exponential, sum, quotient.
 
 # %%
 side, product_side = (8192, 4096) if device == "cuda" else (4096, 1024)
@@ -199,8 +199,9 @@ draw_roofline(ceilings, *points)
 # of the roof. You will write one that comes close to it in [Fuse a softmax](../03_triton/03_fuse_a_softmax.ipynb).
 
 # %% [markdown]
-# Now play. Choose the recorded GPU under *machine* and an operation on matrices of `n` × `n`. From which `n` on is a matrix
-# product compute-bound? What does float16 change? A flat roof belongs to one type: a GPU has a different one for each type.
+# Now experiment. Choose the recorded GPU under *machine* and an operation on matrices of `n` × `n`. From which `n` on
+# is a matrix product compute-bound? What does float16 change? A flat roof belongs to one type: a GPU has a different
+# one for each type.
 
 # %%
 explore_roofline(ceilings)

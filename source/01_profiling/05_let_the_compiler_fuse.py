@@ -197,22 +197,23 @@ result = code.function(x)
 print("largest error:", (result - 1).abs().max().item())
 
 # %% [markdown]
-# Predict: on a large vector on a GPU, how many times as fast is the compiled function? The traffic is 11 before and 2 after.
+# Predict: on a vector of 2²⁶ elements on a GPU, how many times as fast is the compiled function? The traffic is 11
+# before and 2 after.
 
 # %%
 prediction = ...  # times as fast as eager
 
 # %%
 found = recorded("fusion", "ratio_vs_eager")
-compare(prediction, found.value("ratio_vs_eager", "sin² + cos²"), "times", how="recorded")
+compare(prediction, found.value("ratio_vs_eager", "sin² + cos², 2^26 elements"), "times", how="recorded")
 print(found.origin)
 
 # %% [markdown]
-# From the traffic alone you would expect 11 / 2 = 5.5, and you get most of that. The kernel in the recording handles a
-# vector of odd length, so it loads one element at a time, which costs some of the bandwidth. With 2²⁶ elements, it
-# loads several at once and is
-# ⟦ recorded(bench="fusion", case="sin² + cos², 2^26 elements", metric="ratio_vs_eager", gpu="H200").number ⟧ times as fast as
-# eager on an H200. [Look inside the compiler](../03_triton/07_look_inside_the_compiler.ipynb) shows why.
+# From the traffic alone you would expect 11 / 2 = 5.5, and you get most of that. With one element fewer, the compiled
+# kernel was only ⟦ recorded(bench="fusion", case="sin² + cos²", metric="ratio_vs_eager", gpu="H200").number ⟧ times as fast
+# as eager on an H200: if the length is odd, it loads one element at a time, which costs some of the bandwidth.
+# [Look inside the compiler](../03_triton/07_look_inside_the_compiler.ipynb) shows why. The kernel above was recorded for
+# the odd length.
 
 # %% [markdown]
 # ## What can be one kernel
@@ -248,7 +249,7 @@ found = count_fused(by_row, y)[1], count_fused(by_all, y)[1]
 compare(prediction, found, how="computed")
 
 # %% [markdown]
-# On a GPU, the sum of a large tensor takes one kernel more: blocks sum parts, and a second kernel adds up the parts.
+# On a GPU, the sum of a large tensor takes one more kernel: blocks sum parts, and a second kernel adds up the parts.
 #
 # Fusion is the largest gain, but not the only one. The compiler also
 #
@@ -495,7 +496,7 @@ benchmark(fuse)
 # Guards have a cost, too: each call of a compiled function checks them first. For tiny tensors that can take longer than the
 # kernels. `benchmark` includes that time.
 #
-# Here are both functions of this notebook without the judge's copy:
+# Here are both functions of this notebook without the judge's copy. The first row has 2²⁶ - 1 elements:
 
 # %%
 recorded("fusion", "kernels_eager", "kernels_compiled", "eager_us", "compiled_us", "ratio_vs_eager")
@@ -516,8 +517,8 @@ recorded_code("fuse")
 #
 # <details><summary>Answer</summary>
 #
-# It is still one graph and the numbers are right, but the write through a view may need all of `out` in memory first. If
-# `count_fused` shows a kernel more, that is the reason, and `check` reports it.
+# It is still one graph and the numbers are right, but the write through a view may need all of `out` in memory first.
+# If `count_fused` shows one more kernel, that is the reason, and `check` reports it.
 #
 # </details>
 #

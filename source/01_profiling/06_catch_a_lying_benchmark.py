@@ -518,8 +518,8 @@ round(claims["dead code"], 1)
 # %% [markdown]
 # The benchmark times an empty call as the kernel. A C++ compiler, too, may remove a loop that has no effect.
 #
-# **The question:** *does anybody look at the results?* If not, the benchmark praises any kernel that skips its work, with or
-# without a compiler. It is not enough to look at shapes, or only at the first result.
+# **The question:** *does anybody look at the results?* If not, the benchmark rewards any kernel that skips its work,
+# with or without a compiler. It is not enough to compare shapes, or only the first result.
 
 # %% [markdown]
 # ## Nine numbers
@@ -536,7 +536,7 @@ draw_claims(claims, pretended=() if device == "cuda" else ("no sync", "other str
 recorded("lies", "ratio_vs_itself")
 
 # %% [markdown]
-# The large claims are not the dangerous ones: everybody questions a speed-up of a hundred. A gain of a tenth, or a factor of
+# The large claims are not the dangerous ones: everyone questions a speed-up of 100. A gain of 10 %, or a factor of
 # two, is believed.
 
 # %% [markdown]
@@ -582,7 +582,7 @@ def claim_of(benchmark):
 
 
 # %% [markdown]
-# Predict: how many of the ten liars claim something other than about 3?
+# Predict: how many of the ten lying benchmarks claim something other than about 3?
 
 # %%
 prediction = ...  # of ten
@@ -805,15 +805,16 @@ except NotImplementedError:
 # %% [markdown]
 # ## What an audit cannot see
 #
-# Your function sees only what the benchmark does to *your* functions. A benchmark that notices that it is being watched can
-# behave. And no probe tells you whether the baseline is the best one, or whether the sizes are the ones that matter.
+# Your function sees only what the benchmark does to *your* functions. A benchmark that notices the audit can behave
+# well while it lasts. And no probe tells you whether the baseline is the best one, or whether the sizes are the ones
+# that matter.
 
 # %% [markdown]
 # ## Extra credit
 #
 # No points, but each task shows you something.
 #
-# 1. Write a tenth liar that your `audit` acquits. Then fix the audit.
+# 1. Write a tenth lying benchmark that your `audit` calls sound. Then fix the audit.
 #
 # <details><summary>Two ideas</summary>
 #
@@ -854,7 +855,7 @@ count_predictions()
 # - seen how large a number each lie fakes
 # - asked the question that catches each of them
 # - probed benchmarks with known times, a slow first call, a diary, and a kernel that does nothing
-# - written an audit that acquits sound benchmarks and catches lying ones
+# - written an audit that tells sound benchmarks from lying ones
 #
 # ## Check yourself
 #
