@@ -267,7 +267,7 @@ compare(prediction, shares.value("ratio_vs_torch", "256 × 256"), how="recorded"
 shares
 
 # %% [markdown]
-# This is what the authors' kernel reached. And this is yours:
+# This is what the authors' kernel reached. Now measure yours:
 
 # %%
 benchmark(square_matrix)
@@ -276,9 +276,10 @@ benchmark(square_matrix)
 # **Small matrices** take nearly the same time whatever their size: a few microseconds for the launch itself, in which
 # the GPU could move megabytes.
 #
-# **Large matrices** are limited by memory, but a kernel reaches that limit only if enough loads are **in flight** at any
-# moment. Memory takes hundreds of nanoseconds to answer, and more loads can be sent in the meantime. If each thread
-# loads one element and then waits, there are too few on a large GPU. The next notebook measures this.
+# **Large matrices** are limited by memory, but a kernel reaches that limit only if enough loads are **in flight** at
+# any moment, which means requested and not yet answered. Memory takes hundreds of nanoseconds to answer, and more
+# loads can be sent in the meantime. If each thread loads one element and then waits, there are too few on a large
+# GPU. The next notebook measures this.
 #
 # If your kernel is slower than PyTorch's, give each thread **several rows**: eight rows below each other, and an eighth
 # of the blocks in y. Write the eight as a loop with `#pragma unroll` above it. The compiler then knows that there are
@@ -315,8 +316,8 @@ red = torch.tensor([200], dtype=torch.uint8)
 compare(prediction, (77 * red).item())
 
 # %% [markdown]
-# 15,400 needs 14 bits. Only the lowest 8 are left: 15,400 - 60 * 256. There is no error and no warning. So in PyTorch you
-# widen first. This is the expression that your kernel has to beat:
+# 15,400 needs 14 bits. Only the lowest 8 are left: 15,400 - 60 * 256 = 40. There is no error and no warning. So in
+# PyTorch you widen first. This is the expression that your kernel has to beat:
 #
 # ```python
 # red, green, blue = image.int().unbind(-1)
@@ -396,7 +397,7 @@ def grayscale(image, out):
 check(grayscale)
 
 # %% [markdown]
-# And this is your kernel's picture. A wrong index shows: stripes, a shear, or four small copies.
+# This is the picture that your kernel makes. A wrong index shows up as stripes, a shear, or four small copies.
 
 # %%
 grey = torch.zeros(image.shape[:2], dtype=torch.uint8, device=device)

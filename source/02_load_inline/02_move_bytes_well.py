@@ -133,8 +133,8 @@ result
 # stride whose gaps nobody reads.**
 #
 # On the recorded GPU a small loss is left. It is the same for all offsets, even for 8 and 16, which need no fifth
-# sector. These offsets have one thing in common: the elements of a warp are in two lines, and at offset 0 in one. With
-# a GPU, test an offset of 32, which is one line again.
+# sector. These offsets have one thing in common: the elements of a warp are in two lines, while at offset 0 they are
+# in one. With a GPU, test an offset of 32, which is one line again.
 
 # %% [markdown]
 # ## Wide loads
@@ -200,11 +200,11 @@ result
 # As long as little is in flight, twice the bytes give nearly twice the bandwidth. Once memory is busy all the time,
 # more bytes in flight only wait longer.
 #
-# The number of threads on an SM, divided by the number that it can hold, is called the **occupancy**. So the chart also
-# shows bandwidth over occupancy: 0.5 KiB in flight are 32 threads of 2,048, an occupancy of under 2 %, and 32 KiB are
-# 100 %. Three things limit a kernel's occupancy: the size of its blocks, the registers of its threads, and the shared
-# memory of its blocks, which comes later in this notebook. Full occupancy is not a goal: on the recorded GPU half of it
-# is nearly as fast.
+# The number of threads on an SM, divided by the number that it can hold, is called the **occupancy**. So the chart
+# also shows how bandwidth depends on occupancy: 0.5 KiB in flight means 32 threads of 2,048, an occupancy of under
+# 2 %, and 32 KiB means 100 %. Three things limit a kernel's occupancy: the size of its blocks, the registers of its
+# threads, and the shared memory of its blocks, which comes later in this notebook. Full occupancy is not a goal: on
+# the recorded GPU, half of it is nearly as fast.
 
 # %% [markdown]
 # Now look back at the wide loads. If each of 2,048 threads has one `float` in flight, that is 8 KiB per SM. With
@@ -221,9 +221,9 @@ result
 
 # %% [markdown]
 # Your `grayscale` of the last notebook can use the last two. With one pixel, a thread loads three single bytes and
-# stores one. Four pixels are 12 bytes: three `unsigned int` in, one out. Byte `k` of such a word is `(word >> (8 * k))
-# & 255`. Sixteen pixels are 48 bytes: three `uint4` in, one out, where `uint4` is four `unsigned int`. The last pixels
-# that fill no group are done one by one.
+# stores one. Four pixels are 12 bytes: three `unsigned int` in, one out. Byte `k` of such a word is `(word >> (8 * k)) & 255`.
+# Sixteen pixels are 48 bytes: three `uint4` in, one out, where `uint4` is four `unsigned int`. The last
+# pixels, which do not fill a group, are done one by one.
 #
 # This is the share of a copy's speed that each reaches on 8192 × 8192 pixels, as recorded on a GPU:
 
@@ -373,7 +373,7 @@ result
 # ## Exercise: transpose a matrix
 #
 # Write the transpose of `x` into `out`. `x` is a contiguous float32 matrix of `height` × `width`, and `out` is one of
-# `width` × `height`. Neither size need be a multiple of anything.
+# `width` × `height`. The sizes can be any numbers from 1 up.
 #
 # 1. The kernel: read a tile along rows of `x`, wait, write it along rows of `out`. *(about 12 lines)*
 # 2. The grid: one block for each tile, along x for the width of `x`, along y for its height. It is 1 × 1 now. *(2
@@ -563,11 +563,11 @@ count_predictions()
 # %% [markdown]
 # ## In this notebook you have
 #
-# - counted the sectors that a warp touches, for any stride, offset and size of an element
+# - counted the sectors that a warp touches, for any stride, offset and element size
 # - seen what a stride costs, and why an offset costs little
 # - computed how many bytes must be in flight
 # - passed values between threads through shared memory, with a barrier
-# - seen what occupancy is, and measured bandwidth over it
+# - seen what occupancy is, and how bandwidth depends on it
 # - found bank conflicts by counting, and removed them with one element per row
 # - written a transpose, had it checked, and with a GPU measured it against a copy
 #

@@ -38,8 +38,9 @@ import torch
 # %% [markdown]
 # ## Add to one place
 #
-# Let each thread add its element to `out`. `*out += x[i]` does not work, where `*out` is `out[0]`. It reads, adds and
-# writes, and if another thread writes between this thread's read and its write, that sum is lost: a race again.
+# Let each thread add its element to `out`. The obvious line is `*out += x[i]`, where `*out` means `out[0]`, but it
+# does not work. It reads, adds and writes. If another thread writes between this thread's read and its write, that
+# addition is lost: a race again.
 #
 # `atomicAdd(out, value)` reads, adds and writes in one step that no other thread can interrupt. This is an **atomic
 # addition**.
@@ -240,7 +241,7 @@ compare(prediction, speeds.ratio("grid-stride", "atomics"), "times as fast", how
 speeds
 
 # %% [markdown]
-# GB/s count each element once, whatever a kernel does with it. Compare the rungs:
+# The bandwidth counts each element once, whatever a kernel does with it. Compare the rungs:
 #
 # - **atomics** has one addition per element at one address.
 # - **shuffles** has 32 times fewer of them, **tree** 256 times fewer. They are faster by nearly these factors: all
@@ -250,9 +251,9 @@ speeds
 # %% [markdown]
 # ## The same sum twice
 #
-# With real numbers (a + b) + c is a + (b + c). With float32 each addition is rounded, and the loss depends on the
-# order. Below are the sums of 4,096 blocks, from a tree. They are added to one float32 in the order in which the blocks
-# happen to finish: here in 100 random orders. Predict: how many **different** results are there?
+# For real numbers, (a + b) + c equals a + (b + c). In float32 each addition is rounded, and the loss depends on the
+# order. Below are the sums of 4,096 blocks, from a tree. They are added to one float32 in the order in which the
+# blocks happen to finish: here in 100 random orders. Predict: how many **different** results are there?
 
 # %%
 prediction = ...  # different results, of 100
@@ -281,7 +282,7 @@ recorded("reductions", "different_results")
 
 # %% [markdown]
 # Only the kernels that add in a fixed order gave a single result. But why does **atomics**, with the most additions,
-# have so few results, and **tree** so many? The next section has the reason, and it does not speak for atomics.
+# have so few results, and **tree** so many? The next section has the reason, and it is not an argument for atomics.
 
 # %% [markdown]
 # ## What float32 loses

@@ -321,7 +321,7 @@ compare(prediction, seen[0])
 # `.contiguous()` on **each** tensor of a backward kernel, including the gradient.
 
 # %% [markdown]
-# ## Types, devices, and nothing at all
+# ## Types, devices and empty tensors
 #
 # A model passes your operator whatever it has. With **mixed precision** that is float16, and a filter may leave a tensor
 # without elements. `cube_by_ctypes` treats everything that is not float64 as float32. Integers of 32 bits have the same
@@ -558,9 +558,9 @@ except Exception as error:
 # %% [markdown]
 # ## What an operator costs
 #
-# A call of an operator goes through PyTorch's **dispatcher**. It looks at the device, at whether a gradient is needed, and
-# at whether the call is traced. A part of this is written in Python. So each call has a price, whatever the size of the
-# tensor.
+# A call of an operator goes through PyTorch's **dispatcher**. It looks at the device, at whether a gradient is
+# needed, and at whether the call is traced. Part of this is written in Python. So each call has a cost, whatever the
+# size of the tensor.
 #
 # A launch takes a few microseconds. Predict: by how many microseconds is a call of `cube` longer than one of
 # `cube_by_ctypes`?
@@ -580,11 +580,11 @@ one = torch.ones(1, device=device)
 compare(prediction, call_us(cube, one) - call_us(cube_by_ctypes, one), "µs")
 
 # %% [markdown]
-# This is CPU time. While the GPU is busy with large tensors, the CPU runs ahead and the price is hidden. With tiny
-# tensors the GPU waits. An operator that is registered in C++, with `TORCH_LIBRARY`, costs less. But it needs torch's
-# headers to build.
+# This is CPU time. While the GPU is busy with large tensors, the CPU runs ahead and the cost is hidden. With tiny
+# tensors the GPU waits. An operator that is registered in C++, with `TORCH_LIBRARY`, costs less. But building it
+# needs torch's headers.
 #
-# The larger price is the fusion that you lose. Take `leaky_relu(2 * x, slope) + 1`. With PyTorch's own leaky ReLU,
+# The larger cost is the fusion that you lose. Take `leaky_relu(2 * x, slope) + 1`. With PyTorch's own leaky ReLU,
 # `torch.compile` fuses all three operations into one kernel. It cannot see into your operator. Predict: how many
 # kernels run with yours, compiled? The times below are for 2²⁴ float32.
 
@@ -604,8 +604,9 @@ costs
 # [Move bytes well](02_move_bytes_well.ipynb) shows why that is slower.
 
 # %% [markdown]
-# So write an operator for work that a compiler cannot generate: a new reduction, an algorithm with shared memory, a call
-# of a library. Leave elementwise work to the compiler. Leaky ReLU is a good exercise, and a poor reason for an operator.
+# So write an operator for work that a compiler cannot generate: a new reduction, an algorithm with shared memory, a
+# call of a library. Leave elementwise work to the compiler. Leaky ReLU is a good exercise, but a poor reason to write
+# an operator.
 
 # %% [markdown]
 # ## Extra credit

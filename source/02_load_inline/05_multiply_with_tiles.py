@@ -155,8 +155,8 @@ compare(prediction, of_naive / of_tiles, "times", how="computed")
 # cycle, but shared memory delivers only 32 floats per cycle. So with one element per thread, the multipliers mostly
 # wait for shared memory.
 #
-# The cure is the same again, one level up. Let each thread compute several elements of `out`, and keep their sums in
-# registers. This is called **register tiling**.
+# The cure is the same again, one level closer to the multipliers. Let each thread compute several elements of `out`,
+# and keep their sums in registers. This is called **register tiling**.
 
 # %%
 draw_thread_tile(4)
@@ -223,8 +223,8 @@ compare(prediction, errors[1] / errors[0], "times as large")
 # %% [markdown]
 # ## Exercise: multiply with tiles
 #
-# Write the product of `a` and `b` into `out`. All are contiguous float32 matrices: `a` is M × K, `b` is K × N, `out` is
-# M × N. No size need be a multiple of anything.
+# Write the product of `a` and `b` into `out`. All three are contiguous float32 matrices: `a` is M × K, `b` is K × N,
+# `out` is M × N. The sizes can be any numbers from 1 up.
 #
 # 1. Start with a tile of 32 × 32 and one element per thread. *(about 14 lines)*
 # 2. The grid: one block for each tile of `out`. It is 1 × 1 now. *(2 lines)*
@@ -485,7 +485,7 @@ count_predictions()
 # - counted how often a product loads each value: naively, with a tile in shared memory, with a tile in registers
 # - launched a naive product and your own on matrices of your choice
 # - written a loop over tiles, with its two barriers and its edges
-# - seen how much TF32 loses
+# - seen how much precision TF32 loses
 # - had your product checked, and with a GPU measured against cuBLAS
 #
 # ## Check yourself
