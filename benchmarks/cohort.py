@@ -1,11 +1,12 @@
 """A class of mixed quality, graded end to end without a GPU, and its gradebook compared with an independent recount.
 
-    python -m benchmarks.cohort 30 100 300 --workers 1 2 [--threads 4] [--kill] [--forked]
+    python -m benchmarks.cohort 30 100 300 --workers 1 2 [--threads 4] [--cores 8] [--kill] [--forked]
 
 Each class hands in eight exercises in three chapters, is graded on a local Dask cluster, hands in again in part, and
 gets feedback. A line of `results/cohort.jsonl` per size and number of workers says how long that took. `--kill` ends
 the grading and one worker with SIGKILL when half of the verdicts are there, and checks that none is lost. `--forked`
 forks the judges' processes, without a sandbox, as the tests do: starting them takes most of the time otherwise.
+`--cores` gives each worker cores of its own, so that two have twice as many as one.
 
 The recount judges each text that the class was dealt from alone, without store or workers, and adds up the points and
 penalties itself.
@@ -264,28 +265,32 @@ def _hand_in_again(made: Class, student: str, work: Work, chapters: Sequence[str
 
 
 @contextlib.contextmanager
-def _cluster(workers: int, threads: int, forks: tuple[str, str] | None) -> Iterator[Any]:
-    """A local cluster of worker processes, each replaced when it dies."""
+def _cluster(workers: int, threads: int, cores: int, forks: tuple[str, str] | None) -> Iterator[Any]:
+    """A local cluster of worker processes, each replaced when it dies, with `cores` of its own each, or all if 0."""
     distributed: Any = importlib.import_module("distributed")
     os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     made = distributed.LocalCluster(
         n_workers=workers, threads_per_worker=threads, processes=True, dashboard_address=None, memory_limit=0
     )
     with made, distributed.Client(made, set_as_default=False) as client:
-        if forks:
-            client.register_plugin(_forking(*forks), name="forks")
+        client.register_plugin(_starting(cores, forks), name="starting")
         yield made
 
 
-def _forking(path: str, trusted: str) -> Any:
-    """A plugin that lets each worker, also a replaced one, fork its judges' processes."""
+def _starting(cores: int, forks: tuple[str, str] | None) -> Any:
+    """A plugin that gives each worker, also a replaced one, its cores and its way to fork judges' processes."""
     distributed: Any = importlib.import_module("distributed")
 
-    class Forking(distributed.WorkerPlugin):  # type: ignore[misc, name-defined]
+    class Starting(distributed.WorkerPlugin):  # type: ignore[misc, name-defined]
         def setup(self, worker: Any) -> None:
-            use(path, trusted)
+            if cores:
+                own = sorted(os.sched_getaffinity(0))[worker.name * cores :][:cores]
+                for thread in os.listdir("/proc/self/task"):
+                    os.sched_setaffinity(int(thread), own)
+            if forks:
+                use(*forks)
 
-    return Forking()
+    return Starting()
 
 
 def _worker_mib(cluster: Any) -> float:
@@ -305,6 +310,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("students", type=int, nargs="+")
     parser.add_argument("--workers", type=int, nargs="+", default=[1])
     parser.add_argument("--threads", type=int, default=1, help="submissions that a worker judges at once")
+    parser.add_argument("--cores", type=int, default=0, help="of each worker's own; by default all share all")
     parser.add_argument("--kill", action="store_true", help="kill the grading and a worker half-way")
     parser.add_argument("--forked", action="store_true", help="fork judges and workers, without a sandbox")
     parser.add_argument("--recount-only", action="store_true", help="judge the texts alone, and stop")
@@ -323,7 +329,7 @@ def main(arguments: Sequence[str]) -> int:
             for cohort in cohorts.values():
                 with (
                     tempfile.TemporaryDirectory() as scratch, surroundings(Path(scratch)),
-                    _cluster(workers, asked.threads, forks) as cluster,
+                    _cluster(workers, asked.threads, asked.cores, forks) as cluster,
                 ):  # fmt: skip
                     found = grade(cohort, cluster, Path(scratch, "course"), asked.kill)
                 row = _row(cohort, workers, asked, found, points)
@@ -350,7 +356,8 @@ def _row(
         "grading_s": round(found.grading_s, 1), "feedback_s": round(found.feedback_s, 1),
         "peak_mib": round(_peak_mib()), "worker_peak_mib": round(found.worker_mib),
         "differ": len(differ), "killed_at": found.at_kill, "lost": found.lost,
-        "cores": len(os.sched_getaffinity(0)), "commit": commit(), "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "cores": asked.cores * workers or len(os.sched_getaffinity(0)), "commit": commit(),
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
     }  # fmt: skip
 
 

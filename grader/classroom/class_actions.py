@@ -24,7 +24,7 @@ from grader.classroom.grading.workers import ThisProcess, Workers, side_by_side
 from grader.classroom.new_course import init
 from grader.classroom.run_log import run_log
 from grader.classroom.settings import CONFIG_FILE
-from grader.classroom.student_feedback import write_feedback
+from grader.classroom.student_feedback import write_all
 from grader.errors import ClassroomError
 from grader.feedback.summary import to_look_at
 from grader.submission import submissions_in
@@ -166,10 +166,7 @@ def autograde(
         results = [_student_result(api, assignment, name, name in again, reasons.get(name, "")) for name in students]
         wrote: Literal["none", "written", "released"] = "none"
         if feedback and results:
-            problems = {}
-            for number, name in enumerate(students):
-                tell(f"writing feedback for {name}", number, len(students))
-                problems[name] = write_feedback(api, assignment, name, release=release_feedback)
+            problems = write_all(api, assignment, students, release=release_feedback, progress=tell)
             results = [replace(r, reason="; ".join(filter(None, [r.reason, problems[r.student]]))) for r in results]
             if any(problem is not None for problem in problems.values()):
                 wrote = "released" if release_feedback and "" in problems.values() else "written"

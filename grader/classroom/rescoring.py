@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from grader.classroom.graded_notebooks import check_cells, graded_notebooks, ver
 from grader.classroom.grading.verdict_store import write_in_one_step
 from grader.classroom.preprocessor import outputs_of, points_of
 from grader.classroom.run_log import RunLog, run_log
-from grader.classroom.student_feedback import write_feedback
+from grader.classroom.student_feedback import write_all
 from grader.errors import ClassroomError
 from grader.verdict import Progress
 
@@ -72,11 +73,15 @@ def _rescored(api: Any, assignment: str, feedback: bool, release_feedback: bool,
             unread = _notebooks(api, gradebook, assignment, student, maxima)
             _penalties(api, gradebook, assignment, student)
             after = _score(gradebook, assignment, student)
-        problem = (feedback and write_feedback(api, assignment, student, release=release_feedback)) or ""
-        if unread:
-            old = f"{', '.join(unread)} judged by another version of the grader: autograde again with --force"
-            problem = "; ".join(filter(None, [old, problem]))
-        rows.append(Rescored(student, before[0], before[1], after[0], after[1], after[2], problem))
+        old = (
+            f"{', '.join(unread)} judged by another version of the grader: autograde again with --force"
+            if unread
+            else ""
+        )
+        rows.append(Rescored(student, before[0], before[1], after[0], after[1], after[2], old))
+    if feedback:
+        problems = write_all(api, assignment, students, release=release_feedback, progress=tell)
+        rows = [replace(row, problem="; ".join(filter(None, [row.problem, problems[row.student]]))) for row in rows]
     return RescoreResult(assignment, tuple(rows))
 
 

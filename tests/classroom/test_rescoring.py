@@ -79,7 +79,7 @@ def test_pages_that_were_left_behind_are_written_later(
     page = classroom.folder / "feedback" / "ann" / ASSIGNMENT / "03_fuse_a_softmax.html"
     with monkeypatch.context() as patch:
         if left == "killed":
-            patch.setattr("grader.classroom.rescoring.write_feedback", interrupted)
+            patch.setattr("grader.classroom.rescoring.write_all", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 rescore(classroom.folder, ASSIGNMENT)
         else:

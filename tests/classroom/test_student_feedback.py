@@ -16,7 +16,7 @@ from nbgrader.utils import notebook_hash
 
 from grader.classroom import class_actions
 from grader.classroom.settings import load
-from grader.classroom.student_feedback import write_feedback
+from grader.classroom.student_feedback import write_all, write_feedback
 from grader.feedback.report import page_without_grades
 from grader.leaderboard.ranking import assign
 from grader.leaderboard.store import Store
@@ -209,3 +209,25 @@ def test_a_page_without_grades_holds_text_alone() -> None:
     assert "default-src 'none'" in text
     assert 'class="tex2jax_ignore mathjax_ignore"' in text
     assert not [each for each in ("<script", "<img", "http:", "https:", "\x1b") if each in text]
+
+
+def test_a_large_class_gets_its_pages_from_several_processes(
+    classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They write what one process writes, and report what it cannot write."""
+    students = ["ann", "bob", "cid"]
+    for name in students:
+        classroom.hand_in(name, solve(3))
+    classroom.hand_in("cid", solve(3)).with_name(f"{OWN[0]}.ipynb").write_text("{", encoding="utf-8")
+    class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
+    written = {(name, own): page(classroom, name, own) for name in ("ann", "cid") for own in OWN}
+    shutil.rmtree(classroom.folder / "feedback")
+    (classroom.folder / "autograded" / "bob" / ASSIGNMENT / "submission_secret.txt").unlink()
+    monkeypatch.setattr("grader.classroom.student_feedback._STUDENTS_PER_PROCESS", 1)
+    steps: list[str] = []
+    api = NbGraderAPI(config=load(classroom.folder))
+    found = write_all(api, ASSIGNMENT, students, release=True, progress=lambda text, *_: steps.append(text))
+    assert "has no submission_secret.txt" in (found.pop("bob") or "")
+    assert found == {"ann": "", "cid": ""}
+    assert {(name, own): page(classroom, name, own) for name, own in written} == written
+    assert steps == [f"writing feedback for {name}" for name in students]

@@ -77,7 +77,8 @@ def environment(home: str, gpu: GpuAccess | None) -> dict[str, str]:
     kept |= {name: f"{home}/{folder}" for name, folder in _FOLDERS.items()}
     if gpu is None and (made := prebuilt.folder()) is not None:
         kept[PREBUILT] = str(made)
-    kept |= {f"{pool}_NUM_THREADS": str(cgroup.THREADS) for pool in _POOLS}
+    threads = 1 if gpu is None else cgroup.THREADS  # its cases are small without a GPU, and judges work side by side
+    kept |= {f"{pool}_NUM_THREADS": str(threads) for pool in _POOLS}
     return kept | {
         "HOME": home,
         "USER": "worker",
