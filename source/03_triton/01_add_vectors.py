@@ -157,7 +157,7 @@ out
 # %% [markdown]
 # ## What the mask is for
 #
-# Let us leave the mask out. So that nothing is really damaged, `out` is the first 10 elements of a 16-element buffer of
+# Now leave the mask out. So that nothing is really damaged, `out` is the first 10 elements of a 16-element buffer of
 # our own, filled with -1.
 #
 # Predict: how many of the six elements after `out` change?
@@ -231,8 +231,9 @@ found
 # threads, 128 threads. 1,024 elements are 8 per thread: two loads of four.
 #
 # For wide loads the compiler must know that the pointers are aligned, and that the mask does not end in the middle of
-# four elements. So Triton looks at the arguments of each launch: is this number divisible by 16? It compiles a version
-# of the kernel per answer, which is called **specialization**. A new combination compiles again, at its first launch.
+# four elements. So Triton looks at the arguments of each launch: is this number divisible by 16? It compiles a
+# version of the kernel for each combination of answers, which is called **specialization**. A combination that is new
+# is compiled at its first launch.
 #
 # Predict the width of loads if `n` is not divisible by 16.
 
@@ -260,8 +261,8 @@ found
 # - **The interpreter is more forgiving** than a GPU. It runs Python that does not compile for a GPU, such as `break` in
 #   a loop. So without a GPU `check` also compiles your kernels for an H100.
 #
-# Print `i` in `double_triton` above, as fits your machine. Run its cell and the launch, and look at the third program's
-# block. Then take the line out again.
+# Print `i` in `double_triton` above, in the way that suits your machine. Run its cell and the launch, and look at the
+# third program's block. Then take the line out again.
 
 # %% [markdown]
 # ## Exercise: add two vectors
@@ -347,7 +348,7 @@ benchmark(vector_add)
 # %% [markdown]
 # Read the plot from the left.
 #
-# - **Small vectors:** GB/s grow almost as n does, since the time hardly changes. On an H200 the authors' kernel took
+# - **Small vectors:** the bandwidth grows almost in proportion to n, since the time hardly changes. On an H200 the authors' kernel took
 #   ⟦ recorded(bench="vector_add", case="65,536 elements", metric="median_us", gpu="H200") ⟧ for 65,536 elements and
 #   ⟦ recorded(bench="vector_add", case="262,144 elements", metric="median_us", gpu="H200") ⟧ for four times as many.
 #   Nearly all of that is the fixed time that a GPU takes to start and finish any kernel: it is **overhead-bound**.
@@ -362,8 +363,8 @@ benchmark(vector_add)
 #   the host, tens of µs, longer than the kernel itself runs. Then the GPU waits, and you have measured the host. The
 #   recorded table leaves the host out.
 #
-# So an addition alone is not worth a kernel. It is worth one when several operations share one trip to memory, which is
-# the subject of the softmax notebook.
+# So an addition alone is not worth a kernel of your own. A kernel pays off when several operations share one trip to
+# memory, which is the subject of [Fuse a softmax](03_fuse_a_softmax.ipynb).
 
 # %% [markdown]
 # ## Extra credit

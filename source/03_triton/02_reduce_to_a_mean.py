@@ -34,8 +34,8 @@ import triton.language as tl
 # %% [markdown]
 # ## One element after the other
 #
-# A kernel like the next one is in lecture notes, as "the mean in Triton". A program loads the elements of its block one
-# by one, in a loop.
+# Some lecture notes present a kernel like the next one as "the mean in Triton". A program loads the elements of its
+# block one by one, in a loop.
 
 # %%
 @triton.jit
@@ -160,10 +160,10 @@ compare(prediction, out.item())
 #
 # There are two solutions:
 #
-# - **`tl.atomic_add(out_ptr, value)`** loads, adds and stores in one step that cannot be interrupted. `out` must be 0
-#   before. The programs add in the order in which they finish.
+# - **`tl.atomic_add(out_ptr, value)`** loads, adds and stores in one step that cannot be interrupted. `out` must be
+#   set to 0 first. The programs add in the order in which they finish.
 # - **Two stages.** Each program stores its sum at a place of its own. When all are done, one more program adds these
-#   sums. Nothing has to be 0 before, and the order is fixed.
+#   sums. Nothing has to be set to 0 first, and the order is fixed.
 #
 # Why not let one of the programs wait for the others? There may be more programs than the GPU runs at a time. If those
 # that run wait for one that has not started, they wait forever. But launches go into a queue, called a *stream*, where
@@ -349,7 +349,7 @@ recorded("means/sizes", "bandwidth_gbps").plot("{} elements", "elements")
 # %% [markdown]
 # Read your plot from the left:
 #
-# - **Small vectors** take the time of launches. You have two, and `torch.mean` is one operation. Still, at 16,384
+# - **Small vectors** take hardly more time than their launches. You have two of them, and `torch.mean` is one operation. Still, at 16,384
 #   elements the authors' kernel took
 #   ⟦ recorded(bench="mean_triton", case="16,384 elements", metric="median_us", gpu="H200") ⟧ on an H200, and
 #   `torch.mean` ⟦ recorded(bench="mean_triton/torch", case="16,384 elements", metric="median_us", gpu="H200") ⟧. That
@@ -478,8 +478,8 @@ compare(prediction, error(1))
 # </details>
 #
 # 2. Save the second launch: each program stores its sum, then draws a *ticket*, `tl.atomic_add(ticket_ptr, 1)`, which
-#    returns the value from before. The program with the last ticket adds all sums, and sets the ticket back to 0. Why
-#    does no program wait here? Is the result still deterministic?
+#    returns the old value. The program with the last ticket adds all sums, and sets the ticket back to 0. Why does no
+#    program wait here? Is the result still deterministic?
 #
 # <details><summary>Answer</summary>
 #
@@ -504,13 +504,13 @@ count_predictions()
 # %% [markdown]
 # ## In this notebook you have
 #
-# - taken apart a kernel that adds element by element: no mean, one thread's worth of work, a running sum
+# - taken apart a kernel that adds element by element: it computes parts of a mean, and 128 threads do the work of one
 # - read from the compiled code what `tl.sum` is: additions, shuffles, barriers
 # - seen a race that the interpreter cannot show, and avoided it with two stages
 # - counted what partial sums cost: hardly any bytes, but one SM's time
 # - computed how many bytes must be in flight to keep the memory busy
 # - written a mean in Triton, had it checked, and measured it against `torch.mean`
-# - seen that the shape fixes the order, and the order the last digits
+# - seen that the block and the grid fix the order of additions, and that the order decides the last digits
 #
 # ## Check yourself
 #

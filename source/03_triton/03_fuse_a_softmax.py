@@ -86,7 +86,7 @@ draw_eager_and_fused(eager)
 
 # %% [markdown]
 # All five operations are **memory-bound**: they compute a handful of operations per element and move it eight times. So
-# one kernel that moves $2MN$ should be about **four times** as fast. You will test this naive claim.
+# one kernel that moves $2MN$ should be about **four times** as fast. You will test this simple estimate.
 
 # %% [markdown]
 # ## Keep the row on the chip
@@ -363,7 +363,7 @@ benchmark(softmax)
 #   below up to N = 1024, the GPU waits for the host, which takes longer to call a Triton kernel than PyTorch's own.
 # - **Long rows:** a fused kernel comes close to the bandwidth of a copy, which moves the same bytes:
 #   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="share_of_copy", gpu="H200") ⟧ at N = 32768 on the H200.
-# - **The naive claim** was four times the eager sequence. On the H200 it is
+# - **The simple estimate** was four times the speed of the eager sequence. On the H200 it is
 #   ⟦ recorded(bench="softmax", case="4096 × 8192", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 8192 and
 #   ⟦ recorded(bench="softmax", case="4096 × 32768", metric="ratio_vs_eager", gpu="H200") ⟧ at N = 32768. For large
 #   matrices it is more than the bytes predict, because some kernels of the sequence are slower than a copy. For small

@@ -103,7 +103,7 @@ def outer_product(u, v, out):
 
 
 # %% [markdown]
-# The cases of `check` include sizes that fit no tile, padded rows and a transposed `out`.
+# The cases of `check` include sizes that tiles do not divide, padded rows and a transposed `out`.
 
 # %% nbgrader={"grade_id": "check-outer_product", "grade": true, "locked": true, "points": 2}
 check(outer_product)
@@ -205,7 +205,7 @@ tile_kernel[(1,)](x, y, z, 40, TILE=16)
 compare(prediction, z.isnan().sum().item(), "NaN")
 
 # %% [markdown]
-# All of them: every sum takes in what lies past the end of K. Would it help to mask only the load of `x`, with
+# All of them: every sum includes what lies past the end of K. Would it help to mask only the load of `x`, with
 # `other=0.0`? No, because 0 times NaN is NaN. The last step needs a mask in **both** loads.
 #
 # Along M and N it is different. A tile that extends past the edge computes rows and columns that nobody stores. They
@@ -296,7 +296,7 @@ explore_grouped_order()
 # `tiles_m - first`. A kernel that forgets this leaves tiles out.
 
 # %% [markdown]
-# ## Rung 3: have it tuned
+# ## Rung 3: let Triton choose the sizes
 #
 # How large should a tile be? How many warps should share it? And there is a third choice. While two tiles are
 # multiplied, the next ones can already be on their way into shared memory. Triton keeps several pairs of buffers for
@@ -406,8 +406,8 @@ def matmul(a, b, out):
 
 
 # %% [markdown]
-# The cases of `check` include sizes that fit no tile, padded rows, transposed operands, and sums that pass 65,504 on
-# their way.
+# The cases of `check` include sizes that tiles do not divide, padded rows, transposed operands, and sums that exceed
+# 65,504 on the way.
 
 # %% nbgrader={"grade_id": "check-matmul", "grade": true, "locked": true, "points": 10}
 check(matmul)
@@ -433,9 +433,9 @@ benchmark(matmul)
 recorded("matmul", "ratio_vs_cublas")
 
 # %% [markdown]
-# This table leaves out what a launch costs the host, and your own plot does not. Up to 2048, do not trust your plot: a
-# call takes the host tens of µs, longer than such a product runs. If the table is low at a size, count its tiles: there
-# are few for 132 SMs, or few in the last round. The next notebook returns to this.
+# This table leaves out what a launch costs the host, and your own plot does not. Up to 2048, do not trust your plot:
+# a call takes the host tens of µs, longer than such a product runs. If a ratio in the table is low, count the tiles
+# at that size: there are few for 132 SMs, or few in the last round. The next notebook returns to this.
 #
 # If your kernel is slow at larger sizes, ask in this order:
 #
@@ -582,7 +582,7 @@ check(matmul_leaky_relu)
 #   of cuBLAS and `leaky_relu_`, as the geometric mean over
 #   ⟦ gate("matmul_leaky_relu", "cublas").cases | join(" and ") ⟧
 #
-# `torch.compile` takes part, too. Predict: does it fuse the activation into the product?
+# The plot also has a curve for `torch.compile`. Predict: does it fuse the activation into the product?
 
 # %%
 benchmark(matmul_leaky_relu)
@@ -644,7 +644,7 @@ count_predictions()
 # - counted that a product is compute-bound, provided that each loaded tile is used many times
 # - multiplied tile by tile, with sums in float32 and masks where they matter
 # - seen what the order of tiles does to the L2 cache, and what stages do to the tensor cores
-# - had a kernel tuned, measured it against cuBLAS, and fused an activation into it
+# - let Triton tune a kernel, measured it against cuBLAS, and fused an activation into it
 #
 # ## Check yourself
 #
@@ -668,7 +668,7 @@ count_predictions()
 #
 # </details>
 #
-# <details><summary>Your sums are right in every case but the one that passes 65,504. Where do you look?</summary>
+# <details><summary>Your sums are right in every case but the one that exceeds 65,504 on the way. Where do you look?</summary>
 #
 # At the type of the accumulator. It is float16 somewhere: in `tl.zeros`, or in a cast inside the loop.
 #

@@ -233,7 +233,7 @@ def matmul_open(a, b, out):
 
 # %% [markdown]
 # Full marks need ⟦ gate("matmul_open", "cublas").at_least ⟧ times the speed of cuBLAS. That is slightly below parity,
-# because the two differ by a per cent or two from run to run, and chance should not decide. The leaderboard ranks by
+# because the two differ by a per cent or two from run to run, and your points should not depend on chance. The leaderboard ranks by
 # the measured speed.
 
 # %% nbgrader={"grade_id": "check-matmul_open", "grade": true, "locked": true, "points": 7}
@@ -253,7 +253,7 @@ benchmark(matmul_open)
 # - **Up to 2048**, do not trust your own plot: a call takes the host tens of µs, longer than such a product runs.
 # - **Small products have few tiles.** At 1024 there are 64 tiles of 128 × 128 for 132 SMs, so half of the GPU would
 #   have nothing to do. The authors' kernel takes 128 tiles of 64 × 128 there. Somewhat larger products have a long tail.
-# - **The largest** draw so much power that a GPU may lower its clock, for your kernel and for cuBLAS alike.
+# - **The largest products** draw so much power that a GPU may lower its clock, for your kernel and for cuBLAS alike.
 #
 # ### The last ten per cent
 #

@@ -198,7 +198,7 @@ check(softmax_long)
 # ### How fast can it get?
 #
 # Count bytes. Your kernel reads the row twice and writes it once, and a copy reads and writes it once. The bandwidth
-# counts only what *must* be moved, one read and one write. Predict: which share of a copy's bandwidth can your kernel
+# counts only what *must* be moved, one read and one write. Predict: what share of a copy's bandwidth can your kernel
 # reach, if the second read comes from memory again?
 
 # %%
@@ -258,9 +258,9 @@ recorded("softmax_long/fastest", "ratio_vs_torch", "ratio_vs_compile", "share_of
 # $$ O = \text{softmax}\!\left(\frac{Q K^T}{\sqrt d}\right) V $$
 #
 # The softmax runs over each row of the **scores** $S = Q K^T / \sqrt d$, and its result $P$ holds the **weights**.
-# Without the division by $\sqrt d$ the scores would grow with $d$, and one weight would take nearly everything. A model
-# has several *heads* per layer, each with its own $Q$, $K$ and $V$, and a batch of texts. Here the first axis counts the
-# heads of all texts.
+# Without the division by $\sqrt d$ the scores would grow with $d$, and one weight would take nearly everything. A
+# model has several *heads* per layer, each with its own $Q$, $K$ and $V$, and a batch of texts. Here the first axis
+# runs over the heads of all texts.
 
 # %%
 def eager_attention(q, k, v):
@@ -408,7 +408,7 @@ draw_score_tiles(tiles=6, row=3, causal=True)
 
 # %% [markdown]
 # Tiles right of the diagonal need not be computed, and tiles left of it need no mask. Predict, for $n = 4096$ and tiles
-# of 64 × 64: which percentage of the tiles is computed, and which percentage of *those* needs the mask?
+# of 64 × 64: what percentage of the tiles is computed, and what percentage of *those* needs the mask?
 
 # %%
 prediction = ...  # two numbers in a list, such as [70, 10]
@@ -510,8 +510,8 @@ def attention(q, k, v, out, causal):
 
 
 # %% [markdown]
-# Among the checks are lengths that fit no tile, scores above 100 and below -100, sums that pass 65,504, and one key far
-# above the rest. The tolerance allows for weights that are rounded to float16, but not to float8.
+# Among the checks are lengths that tiles do not divide, scores above 100 and below -100, sums that exceed 65,504, and
+# one key far above the rest. The tolerance allows for weights that are rounded to float16, but not to float8.
 
 # %% nbgrader={"grade_id": "check-attention", "grade": true, "locked": true, "points": 12}
 check(attention)
@@ -672,9 +672,9 @@ compare(prediction, products_backward / products_forward, "times", how="computed
 #
 # <details><summary>Answer</summary>
 #
-# The longest first: compute the tile of rows from `tl.num_programs(0) - 1 - tl.program_id(0)`. Programs start roughly by
-# number, so otherwise a long one may start last, and a few SMs work at the end while the others wait: a *tail*. Measure
-# whether it matters with many heads.
+# The longest first: compute the tile of rows from `tl.num_programs(0) - 1 - tl.program_id(0)`. Programs start roughly
+# in the order of their numbers, so otherwise a long one may start last, and a few SMs work at the end while the
+# others wait: a *tail*. Measure whether it matters with many heads.
 #
 # </details>
 #

@@ -355,8 +355,8 @@ compare(prediction, max(rows.loads), "bytes", how="computed")
 print(loaded_layouts(rows)[0].layout.words())
 
 # %% [markdown]
-# It is not enough, but look at the layout: a thread now holds runs of four. The addresses are fine. The problem that
-# remains is the **mask**: as far as the compiler knows, it may end in the middle of four elements.
+# It is not enough, but look at the layout: a thread now holds runs of four. The addresses are no longer the problem.
+# What remains is the **mask**: as far as the compiler knows, it may end in the middle of four elements.
 #
 # So if a load is narrow, look at `sizePerThread`. If it does not allow 16 bytes, the cause is the order of access or
 # the start of the rows. If it does, the cause is the mask. There is one exception: a load shares its layout with the

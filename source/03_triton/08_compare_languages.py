@@ -86,8 +86,8 @@ compare(prediction, (232_448 - 32 * 1024) // stage_bytes, "stages", how="compute
 #
 # From the shortest program to the longest:
 #
-# - **cuTile** is NVIDIA's tile language in Python, introduced with CUDA 13.1. It needs a compiler that this course does
-#   not install.
+# - **cuTile** is NVIDIA's tile language in Python, introduced with CUDA 13.1. Its compiler is not part of this
+#   course's installation.
 # - **Triton** is the language of this chapter.
 # - **Gluon** is part of Triton (`triton.experimental.gluon`). It keeps Triton's blocks and the compiler's back end, but
 #   skips the passes that choose layouts and build pipelines. As the module's name says, it may still change.
