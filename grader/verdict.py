@@ -145,6 +145,35 @@ class Cause:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of a bar: what it is, and its share between 0 and 1."""
+
+    label: str
+    share: float
+
+
+@dataclass(frozen=True)
+class LineShare:
+    """A line of the cell, its text, and its share of the bytes that the kernels move, between 0 and 1."""
+
+    line: int
+    text: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Where the time or the bytes of a call go. `unit` says what the parts divide: "time", or "bytes between …".
+
+    `parts` and `lines` are empty if nothing was counted. It is for advice, and never changes the points.
+    """
+
+    unit: str = "time"
+    parts: tuple[Part, ...] = ()
+    lines: tuple[LineShare, ...] = ()
+
+
+@dataclass(frozen=True)
 class Environment:
     """Where and how a verdict was reached. Clocks and temperature are those at the end of the timing, by NVML."""
 
@@ -156,6 +185,7 @@ class Environment:
     python: str = ""
     sandbox: str = ""
     copy_gbps: float | None = None
+    peak_tflops: float | None = None
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
@@ -193,6 +223,7 @@ class Verdict:
     grader: str = field(default="")
     judged: str = ""  # a sentence that names the judged cell, if there was a choice
     causes: tuple[Cause, ...] = ()  # why a gate was missed, the one with the largest gain first
+    breakdown: Breakdown | None = None  # where the time goes, if a gate was missed
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, text and numbers, ready for `json.dumps`."""
@@ -234,6 +265,7 @@ class Verdict:
                 "failure": _failure(data["failure"]),
                 "findings": tuple(Finding(**finding) for finding in data["findings"]),
                 "causes": tuple(Cause(**cause) for cause in data.get("causes", ())),
+                "breakdown": _breakdown(data.get("breakdown")),
                 "environment": Environment(**environment),
             }
         )
@@ -241,6 +273,13 @@ class Verdict:
 
 def _failure(data: dict[str, Any] | None) -> Failure | None:
     return Failure(**data) if data else None
+
+
+def _breakdown(data: dict[str, Any] | None) -> Breakdown | None:
+    if not data:
+        return None
+    parts, lines = (Part(**part) for part in data["parts"]), (LineShare(**line) for line in data["lines"])
+    return Breakdown(data["unit"], tuple(parts), tuple(lines))
 
 
 def _mismatch(data: dict[str, Any] | None) -> Mismatch | None:

@@ -9,12 +9,10 @@ from grader.bottleneck import code_causes, launch_causes, memory_causes
 from grader.bottleneck.cause import ranked
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.time_model import headroom as headroom_on
-from grader.bottleneck.time_model import headroom_of
 from grader.exercise import Exercise
-from grader.exercises import find
-from grader.verdict import Cause, Verdict
+from grader.verdict import Cause
 
-__all__ = ["causes", "with_causes"]
+__all__ = ["causes"]
 
 _IMPLIES = {
     "many launches": ("few programs",),  # each launch is small, but they are many
@@ -42,12 +40,6 @@ def causes(exercise: Exercise, source: str, *gathered: Evidence, headroom: float
     if not found and on_gpu is not None:
         found = [*launch_causes.host_time(on_gpu)]
     return ranked(found, headroom)
-
-
-def with_causes(verdict: Verdict, source: str, simulated: Evidence) -> Verdict:
-    """Return a verdict on a slow submission with the causes that the simulator's evidence supports as well."""
-    found = [*verdict.causes, *causes(find(verdict.exercise), source, simulated)]
-    return replace(verdict, causes=ranked(found, headroom_of(verdict.timings)))
 
 
 def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:

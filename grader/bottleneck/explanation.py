@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from grader.bottleneck.breakdown import breakdown, timed
+from grader.bottleneck.cause import ranked
 from grader.bottleneck.diagnosis import causes
-from grader.bottleneck.evidence import SECTOR_BYTES, WARP, Code, Evidence, Kernel, Run
-from grader.bottleneck.time_model import (
-    Part,
-    Roofline,
-    byte_parts,
-    good_us,
-    headroom,
-    moved_again,
-    roofline_of,
-    roofline_us,
-    time_parts,
-)
+from grader.bottleneck.evidence import Code, Evidence, Kernel
+from grader.bottleneck.time_model import Roofline, good_us, headroom, headroom_of, roofline_of, roofline_us
 from grader.exercise import Exercise
-from grader.verdict import Cause
+from grader.exercises import find
+from grader.verdict import Breakdown, Cause, Verdict
 from grader.words import plural, time
 
-__all__ = ["Explanation", "LineShare", "explain"]
+__all__ = ["Explanation", "explain", "with_why"]
 
-_LEAST = 0.01  # of the bytes: a line that moves fewer is not shown
 _KERNELS = 6  # that are listed
 
 
 @dataclass(frozen=True)
-class LineShare:
-    """A line of the cell, its text, and its share of the bytes that the kernels move, between 0 and 1."""
-
-    line: int
-    text: str
-    share: float
-
-
-@dataclass(frozen=True)
 class Explanation:
-    """The limits of a submission's speed. `parts` and `lines` are empty if nothing was counted.
-
-    `unit` says what the bar divides, and `seen` lists the evidence in sentences.
-    """
+    """The limits of a submission's speed. `seen` lists the evidence in sentences."""
 
     exercise: Exercise
     causes: tuple[Cause, ...]
-    unit: str
-    parts: tuple[Part, ...]
-    lines: tuple[LineShare, ...]
+    breakdown: Breakdown
     seen: tuple[str, ...]
     ran: bool
     headroom: float | None = None  # the measured time over a good solution's, if there is a GPU
@@ -58,26 +35,19 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, text and numbers, ready for `json.dumps`."""
-        named = {name: [asdict(each) for each in getattr(self, name)] for name in ("causes", "parts", "lines")}
-        plain = {"exercise": self.exercise.id, "ran": self.ran, "unit": self.unit, "headroom": self.headroom}
+        plain = {"exercise": self.exercise.id, "ran": self.ran, "headroom": self.headroom}
+        causes = [asdict(each) for each in self.causes]
         point = asdict(self.roofline) if self.roofline is not None else None
-        return {**plain, **named, "roofline": point, "seen": [*self.seen]}
+        return {**plain, "causes": causes, **asdict(self.breakdown), "roofline": point, "seen": [*self.seen]}
 
 
 def explain(exercise: Exercise, source: str, *gathered: Evidence) -> Explanation:
     """Explain a correct submission from all evidence about it, that of a GPU first."""
-    simulated = next((each for each in gathered if each.simulated and each.runs), None)
-    run = simulated.largest if simulated is not None else None
     on_gpu = next((each for each in gathered if not each.simulated and each.runs), None)
-    parts, unit = byte_parts(exercise, run) if run is not None else (), "bytes between memory and the kernels"
-    if on_gpu is not None and (of_time := time_parts(exercise, on_gpu, moved_again(exercise, run))):
-        parts, unit = of_time, "time"
     return Explanation(
         exercise=exercise,
         causes=causes(exercise, source, *gathered),
-        unit=unit,
-        parts=parts,
-        lines=_lines(source, run) if run is not None else (),
+        breakdown=breakdown(exercise, source, *gathered),
         seen=tuple(_seen(exercise, gathered)),
         ran=any(each.runs for each in gathered),
         headroom=headroom(exercise, on_gpu) if on_gpu is not None else None,
@@ -85,23 +55,16 @@ def explain(exercise: Exercise, source: str, *gathered: Evidence) -> Explanation
     )
 
 
-def _lines(source: str, run: Run) -> tuple[LineShare, ...]:
-    """The lines that move bytes, the most first: by all programs, or by one warp of each launch in CUDA C++."""
-    moved: dict[int, float] = defaultdict(float)
-    for launch in run.launches:
-        for each in launch.accesses:
-            moved[each.line or 0] += max(each.bytes, each.fetched)
-        for warp in launch.warps:
-            if warp.name == "global":
-                moved[warp.line or 0] += (
-                    SECTOR_BYTES * warp.units * warp.count * launch.programs * launch.threads / WARP
-                )
-    for operation in run.operations:
-        moved[operation.line or 0] += operation.bytes if operation.line else 0
-    total, text = sum(moved.values()), source.split("\n")
-    known = [(line, size) for line, size in moved.items() if 0 < line <= len(text) and size >= _LEAST * total]
-    by_size = sorted(known, key=lambda each: -each[1])
-    return tuple(LineShare(line, text[line - 1].strip(), size / total) for line, size in by_size[:8] if total)
+def with_why(verdict: Verdict, source: str, simulated: Evidence) -> Verdict:
+    """Return a verdict on a slow submission with what the simulator tells as well: causes, extra bytes and lines."""
+    exercise = find(verdict.exercise)
+    found = [*verdict.causes, *causes(exercise, source, simulated)]
+    own = timed(exercise, verdict.timings, verdict.environment)
+    return replace(
+        verdict,
+        causes=ranked(found, headroom_of(verdict.timings)),
+        breakdown=breakdown(exercise, source, own, simulated),
+    )
 
 
 def _seen(exercise: Exercise, gathered: Sequence[Evidence]) -> list[str]:

@@ -10,23 +10,16 @@ from typing import Any
 from grader.bottleneck.evidence import Evidence, Run
 from grader.exercise import Case, Exercise
 from grader.results import RESULTS, files
-from grader.verdict import Timing
+from grader.verdict import Part, Timing
 
 __all__ = [
-    "Part", "Roofline", "byte_parts", "good_us", "headroom", "headroom_of", "moved_again", "roofline_of", "roofline_us",
+    "Roofline", "byte_parts", "good_us", "headroom", "headroom_of", "moved_again", "roofline_of", "roofline_us",
     "time_parts",
 ]  # fmt: skip
 
 _LEAST = 0.01  # of a bar: a smaller part is not shown
+_APART = 2.0  # the largest case over the smallest, by their least time
 _RECORDED_SMS = 132  # of the GPUs that the results were recorded on
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a bar: what it is, and its share between 0 and 1."""
-
-    label: str
-    share: float
 
 
 @dataclass(frozen=True)
@@ -76,7 +69,7 @@ def roofline_us(exercise: Exercise, evidence: Evidence) -> float | None:
     run = evidence.largest
     if run is None or not exercise.ceiling or not evidence.copy_gbps or not evidence.peak_tflops:
         return None
-    return max(_memory_us(exercise, run.case, evidence), _compute_us(exercise, run.case, evidence))
+    return _least_us(exercise, run.case, evidence)
 
 
 def good_us(exercise: Exercise, evidence: Evidence) -> float | None:
@@ -123,12 +116,11 @@ def time_parts(exercise: Exercise, evidence: Evidence, moved: float) -> tuple[Pa
     """Divide the time of the largest case on a GPU.
 
     Its bytes move at a copy's bandwidth, and its operations run at the peak. `moved` is the number of bytes that the
-    simulator counted over those that must move. A call on the smallest case costs what launches cost. Bytes and
-    operations overlap: the longer of the two is shown. The rest is waiting: for memory's latency, for a barrier, or
-    for threads that do not fill the GPU.
+    simulator counted over those that must move. Launches cost what does not grow with the case, by a line through the
+    smallest and the largest. Bytes and operations overlap: the longer of the two is shown. The rest is waiting: for
+    memory's latency, for a barrier, or for threads that do not fill the GPU.
     """
     run = evidence.largest
-    times = [each.us for each in evidence.runs if each.us is not None]
     if roofline_us(exercise, evidence) is None or run is None or run.us is None:
         return ()
     left = run.us
@@ -136,12 +128,23 @@ def time_parts(exercise: Exercise, evidence: Evidence, moved: float) -> tuple[Pa
     wanted = [("bytes that must move", memory), ("extra bytes", memory * max(0.0, moved - 1))]
     if compute > memory:
         wanted = [("arithmetic", compute)]
-    wanted.append(("launches", min(times) if len(times) > 1 else 0.0))
+    launches = _launches_us(exercise, evidence)
+    wanted.append(("launches", launches or 0.0))
     found = {}
     for label, us in wanted:
         found[label] = min(left, us)
         left -= found[label]
-    return _shown(found | {"waiting": left})
+    return _shown(found | {"waiting" if launches is not None else "launches and waiting": left})
+
+
+def _launches_us(exercise: Exercise, evidence: Evidence) -> float | None:
+    """Return the part of a call's time that does not grow with the case, in µs; None if the cases are too similar."""
+    runs = [(_least_us(exercise, run.case, evidence), run.us) for run in evidence.runs if run.us is not None]
+    (small_least, small_us), (large_least, large_us) = min(runs), max(runs)
+    if large_least <= 0 or large_least < _APART * small_least:
+        return None
+    per_least = (large_us - small_us) / (large_least - small_least)
+    return min(small_us, max(0.0, small_us - per_least * small_least))
 
 
 def byte_parts(exercise: Exercise, run: Run) -> tuple[Part, ...]:
@@ -173,6 +176,10 @@ def moved_again(exercise: Exercise, run: Run | None) -> float:
     warps = [each for launch in run.launches for each in launch.warps if each.name == "global"]
     needed = sum(min(each.units, each.needed) * each.count for each in warps)
     return sum(each.units * each.count for each in warps) / needed if needed else 1.0
+
+
+def _least_us(exercise: Exercise, case: Case, evidence: Evidence) -> float:
+    return max(_memory_us(exercise, case, evidence), _compute_us(exercise, case, evidence))
 
 
 def _memory_us(exercise: Exercise, case: Case, evidence: Evidence) -> float:

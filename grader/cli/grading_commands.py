@@ -161,6 +161,7 @@ def _judge(
         judge.expect([(each.source, each.exercise_id) for each in submissions])
         for each in submissions:
             verdict = judge.grade(each.source, each.exercise_id, timed=timed, kernels=kernels, progress=progress)
+            verdict = judge.with_why(verdict, each.source, progress=progress)
             progress.clear()
             verdict = replace(verdict, judged=each.note)
             verdicts.append(verdict)

@@ -15,7 +15,7 @@ from grader.bottleneck.explanation import Explanation
 from grader.feedback.facts import outside_of
 from grader.feedback.pictures import gate_bar, map_of, roofline, share_bar
 from grader.feedback.summary import NOTES, Summary, case_of, gate_words, summarize, was_run
-from grader.verdict import CaseResult, Verdict
+from grader.verdict import Breakdown, CaseResult, Verdict
 from grader.words import LINE_CHARACTERS, clean, time
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def as_text(verdict: Verdict, source: str = "") -> str:
         blocks.append(["Speed", *lines, *(f"    {line}" for line in _times_text(verdict, s.exercise))])
     if s.why:
         blocks.append(["Why it is slow", *(f"  {sentence}" for sentence in s.why)])
+        blocks += _breakdown_text(verdict.breakdown) if verdict.breakdown else []
     if s.notes:
         blocks.append(["Notes", *(f"  {each.label}: {each.sentence}" for each in s.notes), f"  {NOTES}"])
     blocks.append([f"Next: {s.next_step}"])
@@ -107,6 +108,7 @@ def as_html(verdict: Verdict, source: str = "") -> str:
         about_notes=NOTES,
         excerpt=_excerpt(source, s.failure.line if s.failure else None),
         log=_printed(verdict),
+        breakdown=markup(_breakdown_html(verdict.breakdown)) if s.why and verdict.breakdown else "",
         **_picture(verdict, s),
     )
 
@@ -230,22 +232,17 @@ _BAR = 40
 _CAUSES = 4  # that are shown
 _SLOW = 1.3  # times a good solution's time
 _LINES = "Lines that move the most bytes"
-_COLOURS = ("var(--gr-good)", "var(--gr-warn)", "var(--gr-bad)", "var(--gr-calm)", "var(--gr-soft)")
+_COLOURS = {
+    "bytes that must move": "good", "must move": "good", "arithmetic": "good", "extra bytes": "warn",
+    "moved again": "warn", "launches": "bad", "fetched, not used": "bad", "torch": "calm",
+}  # fmt: skip
 
 
 def explanation_as_text(explanation: Explanation) -> str:
     """The explanation as plain text of at most 100 columns."""
-    blocks = [[_title(explanation)], _verdict(explanation)]
-    if explanation.parts:
-        blocks.append([_heading(explanation)])
-        for part in explanation.parts:
-            bar = "█" * max(1, round(_BAR * part.share))
-            blocks[-1].append(f"  {part.label:<20} {part.share:>4.0%} {bar}")
+    blocks = [[_title(explanation)], _verdict(explanation), *_breakdown_text(explanation.breakdown)]
     if explanation.roofline is not None:
         blocks.append(["On the roofline", f"  {explanation.roofline.in_words}"])
-    if explanation.lines:
-        blocks.append([_LINES, "  line share  code"])
-        blocks[-1] += [f"  {each.line:>4} {each.share:>5.0%}  {clean(each.text)[:80]}" for each in explanation.lines]
     if explanation.seen:
         blocks.append(["Evidence", *(f"  {said}" for said in explanation.seen)])
     return "\n\n".join("\n".join(_indented(line) for line in block) for block in blocks) + "\n"
@@ -255,30 +252,57 @@ def explanation_as_html(explanation: Explanation) -> str:
     """The explanation as an HTML fragment without scripts, with all text from the submission escaped."""
     parts = [f'<div class="gr-head"><span class="gr-headline">{_title(explanation)}</span></div>']
     parts.append(_part("", "".join(f"<p>{code(said)}</p>" for said in _verdict(explanation))))
-    if explanation.parts:
-        shares = [f"{part.label} {part.share:.0%}" for part in explanation.parts]
-        blocks = "".join(
-            f'<div style="width:{100 * part.share:.1f}%;background:{colour}" title="{said}"></div>'
-            for part, colour, said in zip(explanation.parts, _COLOURS, shares, strict=False)
-        )
-        bar = f'<div role="img" aria-label="{"; ".join(shares)}" style="display:flex;height:1.1em">{blocks}</div>'
-        parts.append(_part(_heading(explanation), f"{bar}<p>{'; '.join(shares)}</p>"))
+    parts.append(_breakdown_html(explanation.breakdown))
     if explanation.roofline is not None:
         said = f"<p>{code(explanation.roofline.in_words)}</p>"
         parts.append(_part("On the roofline", roofline(explanation.roofline) + said))
-    if explanation.lines:
-        rows = "".join(
-            f"<tr><td>{each.line}</td><td>{each.share:.0%}</td><td style='text-align:left'>"
-            f"<code>{code(each.text.replace('`', chr(39)))}</code></td></tr>"
-            for each in explanation.lines
-        )
-        head = "<thead><tr><th scope='col'>line</th><th scope='col'>share</th><th scope='col'>code</th></tr></thead>"
-        parts.append(_part(_LINES, f"<div class='gr-scroll'><table>{head}{rows}</table></div>"))
     if explanation.seen:
         said = "".join(f"<p>{code(each)}</p>" for each in explanation.seen)
         parts.append(_part("", f"<details><summary>Evidence</summary>{said}</details>"))
     label = f'aria-label="Explanation of the speed of {explanation.exercise.id}"'
     return f'<style>{css()}</style><section class="gr-report {NO_TEX}" {label}>{"".join(parts)}</section>'
+
+
+def _breakdown_text(breakdown: Breakdown) -> list[list[str]]:
+    """Return where the time or the bytes go, and the lines, in blocks of text lines."""
+    blocks = []
+    if breakdown.parts:
+        blocks.append([_heading(breakdown)])
+        for part in breakdown.parts:
+            bar = "█" * max(1, round(_BAR * part.share))
+            blocks[-1].append(f"  {part.label:<20} {part.share:>4.0%} {bar}")
+    if breakdown.lines:
+        blocks.append([_LINES, "  line share  code"])
+        blocks[-1] += [f"  {each.line:>4} {each.share:>5.0%}  {clean(each.text)[:80]}" for each in breakdown.lines]
+    return blocks
+
+
+def _breakdown_html(breakdown: Breakdown) -> str:
+    """The same as HTML: a bar, its parts in words, and a table of the lines."""
+    parts = []
+    if breakdown.parts:
+        shares = [html.escape(f"{part.label} {part.share:.0%}") for part in breakdown.parts]
+        colours = [f"var(--gr-{_COLOURS.get(part.label, 'calm')})" for part in breakdown.parts]
+        blocks = "".join(
+            f'<div style="width:{100 * part.share:.1f}%;background:{colour}" title="{said}"></div>'
+            for part, colour, said in zip(breakdown.parts, colours, shares, strict=True)
+        )
+        bar = f'<div role="img" aria-label="{"; ".join(shares)}" style="display:flex;height:1.1em">{blocks}</div>'
+        key = "; ".join(
+            f'<b aria-hidden="true" style="color:{colour}">■</b> {said}'
+            for colour, said in zip(colours, shares, strict=True)
+        )
+        parts.append(_part(_heading(breakdown), f"{bar}<p>{key}</p>"))
+    if breakdown.lines:
+        rows = "".join(
+            f"<tr><td>{each.line}</td><td>{each.share:.0%}</td><td class='gr-code'>"
+            f"<code>{code(each.text.replace('`', chr(39)))}</code></td></tr>"
+            for each in breakdown.lines
+        )
+        head = "<th scope='col'>line</th><th scope='col'>share</th><th scope='col' class='gr-code'>code</th>"
+        table = f"<table><thead><tr>{head}</tr></thead>{rows}</table>"
+        parts.append(_part(_LINES, f"<div class='gr-scroll'>{table}</div>"))
+    return "".join(parts)
 
 
 def _title(explanation: Explanation) -> str:
@@ -302,8 +326,8 @@ def _verdict(explanation: Explanation) -> list[str]:
     return said
 
 
-def _heading(explanation: Explanation) -> str:
-    return f"Where the {explanation.unit} {'goes' if explanation.unit == 'time' else 'go'}"
+def _heading(breakdown: Breakdown) -> str:
+    return f"Where the {html.escape(breakdown.unit)} {'goes' if breakdown.unit == 'time' else 'go'}"
 
 
 def _part(name: str, inside: str) -> str:

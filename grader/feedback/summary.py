@@ -316,7 +316,7 @@ def _next_step(
 
 def _why(verdict: Verdict) -> tuple[str, ...]:
     """Why a gate was missed: the causes with the largest gains, and where to read more."""
-    more = f"`explain({verdict.exercise})` shows the evidence and where the time goes."
+    more = f"`explain({verdict.exercise})` shows all of the evidence."
     if not verdict.causes:
         return (f"The evidence so far shows no cause. {more}",)
     return (*(sentence(cause) for cause in verdict.causes[:_MOST_CAUSES]), more)

@@ -181,5 +181,11 @@ class Bench:
         seen = record or Record()
         names = {name: getattr(self.machine, name) for name in ("device", "gpu", "driver", "torch", "triton", "python")}
         clocks = {name: getattr(seen, name) for name in ("sm_clock_mhz", "memory_clock_mhz", "temperature_c")}
-        bandwidth = self.machine.copy_gbps or None
-        return Environment(**names, **clocks, sandbox=strength(self.sandbox), copy_gbps=bandwidth, notes=seen.notes())
+        return Environment(
+            **names,
+            **clocks,
+            sandbox=strength(self.sandbox),
+            copy_gbps=self.machine.copy_gbps or None,
+            peak_tflops=self.machine.peak_tflops or None,
+            notes=seen.notes(),
+        )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from grader.bottleneck.breakdown import breakdown, timed
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.time_model import headroom_of
@@ -26,7 +27,7 @@ from grader.judge.process.worker import Worker, WorkerFailed, stopped
 from grader.judge.screening import waits_for_nobody
 from grader.judge.timing.timer import Timer
 from grader.judge.timing.trial import HeldUp, TimedWrong
-from grader.verdict import CaseResult, Cause, Failure, Finding, Mismatch, Progress, Verdict
+from grader.verdict import Breakdown, CaseResult, Cause, Failure, Finding, Mismatch, Progress, Verdict
 from grader.version import __version__
 
 Status = Literal["passed", "not_judged", "failed", "unusable"]
@@ -68,6 +69,7 @@ class Job:
         self.log = ""
         self.uncompiled = ""  # why a kernel was not compiled for a GPU
         self.causes: tuple[Cause, ...] = ()  # why a gate was missed
+        self.breakdown: Breakdown | None = None
         self.whole_s = whole_limit_s(exercise, bench.device, bench.machine.slowness)
         self._left_s, self._repeats = self.whole_s, False
         self._of_source: tuple[Finding, ...] = ()
@@ -134,7 +136,7 @@ class Job:
     def _forget(self) -> None:
         self.cases.clear()
         self.findings = list(self._of_source)
-        self.uncompiled, self.causes = "", ()
+        self.uncompiled, self.causes, self.breakdown = "", (), None
         self.timer.forget()
 
     def _must_fit(self) -> None:
@@ -236,7 +238,7 @@ class Job:
         if self.bench.pool.profiled:
             self._look_at_kernels(worker)
         if any(gate.outcome == "failed" for gate in self.timer.gates(judged=True)):
-            self.causes = self._why_slow(worker)
+            self._say_why(worker)
         return self.timer.implausible()
 
     def _called_again(self, worker: Worker) -> Failure | None:
@@ -283,15 +285,18 @@ class Job:
         with contextlib.suppress(WorkerFailed):  # it is graded already: a failure under the profiler does not count
             self.findings += rules.of_kernels(worker.kernels("submission", _KERNELS_LIMIT_S), self.exercise)
 
-    def _why_slow(self, worker: Worker) -> tuple[Cause, ...]:
-        """The causes that one more call and the source tell, without the simulator: `explain` has more."""
+    def _say_why(self, worker: Worker) -> None:
+        """Find the causes that one more call and the source tell, and divide the time: the simulator adds to both."""
         case, claims = self.exercise.timed_cases[-1], inquiry.nothing(self.bench)  # its launches are planned
         if self.exercise.backend != "torch":  # a watched call may compile a graph again
             with contextlib.suppress(WorkerFailed):
                 claim = worker.evidence("submission", self._limits[0])
                 claims["runs"].append({"case": case.name, "scale": self.timer.scales[case.name], "claim": claim})
-        most = headroom_of(self.timer.timings(self.exercise.timed_cases))
-        return causes(self.exercise, self.source, Evidence.of_claims(self.exercise, claims), headroom=most)
+        timings = self.timer.timings(self.exercise.timed_cases)
+        found, most = Evidence.of_claims(self.exercise, claims), headroom_of(timings)
+        self.causes = causes(self.exercise, self.source, found, headroom=most)
+        own = timed(self.exercise, timings, self.bench.environment(None))
+        self.breakdown = breakdown(self.exercise, self.source, own)
 
     def _case(self, worker: Worker, case: Case) -> CaseResult:
         for _ in range(case.tries):
@@ -462,6 +467,7 @@ class Job:
             findings=() if stub else rules.without_doubtful(self.findings, failures),
             clock=self.timer.clock(),
             causes=self.causes if correct else (),
+            breakdown=self.breakdown if correct else None,
             log=self.log[:_LOG_CHARACTERS],
             grader=__version__,
         )

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from grader import errors
 from grader.bottleneck.evidence import Evidence
+from grader.bottleneck.explanation import with_why
 from grader.errors import GraderError, JudgeStopped
 from grader.exercise import MAX_SOURCE_BYTES
 from grader.exercises import find, found
@@ -54,6 +55,7 @@ class Judge:
         self._channel: Channel | None = None
         self._course: str | None = None  # the course folder whose exercises the process has loaded
         self._folder: str | None = None  # holds the workers' homes; deleted even if the judge was killed
+        self._simulator: Judge | None = None  # asked about slow work
 
     def __enter__(self) -> Judge:
         return self
@@ -85,6 +87,16 @@ class Judge:
         request = {"op": "grade", "source": source, "exercise": exercise_id, "timed": timed, "kernels": kernels}
         answer = self._ask(request | {"next": self._next(source, exercise_id)}, progress)
         return Verdict.from_dict(answer["verdict"])
+
+    def with_why(self, verdict: Verdict, source: str, *, progress: Progress | None = None) -> Verdict:
+        """Return the verdict with what the simulator tells about its missed gates; as it is if that tells nothing."""
+        if not any(gate.outcome == "failed" for gate in verdict.gates):
+            return verdict
+        self._simulator = self._simulator or Judge("simulator", self._sandbox)
+        with contextlib.suppress(GraderError):
+            seen = self._simulator.evidence(source, verdict.exercise, progress=progress)
+            return with_why(verdict, source, seen)
+        return verdict
 
     def expect(self, submissions: Sequence[tuple[str, str]]) -> None:
         """Announce the next submissions in order, as pairs of source and exercise id.
@@ -142,11 +154,15 @@ class Judge:
         if self._folder is not None:
             remove(Path(self._folder))
         self._process = self._channel = self._folder = None
+        if self._simulator is not None:
+            self._simulator.close()
 
     def interrupt(self) -> None:
-        """End a running `grade`, which another thread waits for: it raises JudgeStopped."""
+        """End a running call, which another thread waits for: `grade` raises JudgeStopped."""
         if (process := self._process) is not None:
             process.kill()
+        if self._simulator is not None:
+            self._simulator.interrupt()
 
     def _variables(self, course: str | None) -> dict[str, str]:
         chosen = {found.COURSE_VARIABLE: course, "CUDA_VISIBLE_DEVICES": self._gpu}

@@ -104,7 +104,7 @@ def standings(exercise: object = None, source: str | Path | None = None) -> None
 
 
 def _check(exercise: object) -> float | None:
-    from grader.bottleneck.diagnosis import with_causes
+    from grader.bottleneck.explanation import with_why
     from grader.feedback.report import as_html, as_text
     from grader.judge.service import shared_judge
 
@@ -123,7 +123,7 @@ def _check(exercise: object) -> float | None:
     if live.can_change and any(gate.outcome == "failed" for gate in verdict.gates) and not _under_nbgrader():
         with contextlib.suppress(GraderError, KeyboardInterrupt):  # the report is complete without it
             simulated = shared_judge("simulator").evidence(submission.source, submission.exercise_id)
-            verdict = with_causes(verdict, submission.source, simulated)
+            verdict = with_why(verdict, submission.source, simulated)
             live.finish(as_html(verdict, submission.source), as_text(verdict, submission.source))
     return _for_nbgrader(verdict, submission.source)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from grader.bottleneck.breakdown import breakdown
 from grader.bottleneck.cause import gain, in_times, ranked, sentence
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
-from grader.bottleneck.explanation import explain
+from grader.bottleneck.explanation import explain, with_why
 from grader.exercises import find
 from grader.feedback.report import explanation_as_html, explanation_as_text
-from grader.verdict import Cause
+from grader.verdict import Cause, Environment, Timing, Verdict
 
 _LAUNCH: dict[str, Any] = {"kernel": "kern", "line": 9, "grid": [512, 1, 1], "threads": 256, "count": 1}
 _WARP = {"kind": "load", "name": "global", "line": 5, "units": 4.0, "size": 4, "count": 1}
@@ -217,6 +219,48 @@ def test_no_absurd_ratio_is_stated() -> None:
     assert in_times(2.54) == "2.5 times"
 
 
+def test_launches_cost_what_does_not_grow_with_the_case() -> None:
+    """By a line through the smallest and the largest; with a single case, launches and waiting are not told apart."""
+    exercise = find("square_matrix")
+    names = [case.name for case in (exercise.plot_cases[0], exercise.timed_cases[-1])]
+    least = [exercise.bytes_moved(each) / 260e3 for each in (exercise.plot_cases[0], exercise.timed_cases[-1])]
+    runs = [{"case": name, "claim": {"us": 500 + 2 * us}} for name, us in zip(names, least, strict=True)]
+
+    def parts(*runs: dict[str, Any]) -> dict[str, float]:
+        evidence = Evidence.of_claims(exercise, _GPU | {"runs": [*runs], "codes": [], "kernels": []})
+        return {part.label: part.share for part in breakdown(exercise, "", evidence).parts}
+
+    whole = 500 + 2 * least[1]
+    assert parts(*runs) == pytest.approx({
+        "bytes that must move": least[1] / whole, "launches": 500 / whole, "waiting": least[1] / whole
+    })  # fmt: skip
+    assert list(parts(runs[1])) == ["bytes that must move", "launches and waiting"]
+
+
+def test_a_verdict_is_explained_by_its_own_times_and_what_the_simulator_counts() -> None:
+    """The extra bytes come out of the waiting. A line of the cell is cut off: the verdict is stored."""
+    simulated = _evidence("transpose", {"warps": [_WARP | {"units": 32.0}, _WARP | {"line": 6}]}, {})
+    exercise = find("transpose")
+    case = exercise.timed_cases[-1]
+    us = 8 * exercise.bytes_moved(case) / 4000e3
+    timing = Timing(case.name, "submission", us, us, us, 500.0, 0.125, 7, 16)
+    environment = Environment("cuda", copy_gbps=4000.0, peak_tflops=700.0)
+    slow = Verdict("transpose", "", "failed", 3, 5, 5, "", environment, timings=(timing,))
+    found = with_why(slow, "\n" * 4 + "store " * 50_000 + "\nload\n", simulated)
+    assert found.breakdown is not None
+    assert [(part.label, part.share) for part in found.breakdown.parts] == [
+        ("bytes that must move", pytest.approx(0.125)),
+        ("extra bytes", pytest.approx(0.125 * 3.5)),
+        ("launches and waiting", pytest.approx(0.4375)),
+    ]
+    assert [(each.line, each.share) for each in found.breakdown.lines] == [
+        (5, pytest.approx(32 / 36)),
+        (6, pytest.approx(4 / 36)),
+    ]
+    assert len(json.dumps(found.to_dict())) < 5000
+    assert [cause.kind for cause in found.causes] == ["wasted sectors"]
+
+
 _FORGED = {"kind": "load", "name": "x", "line": 5}
 _ONLY_MASKED = _FORGED | {"idle": 10**6}
 
@@ -245,7 +289,7 @@ def test_a_forged_count_of_zero_divides_nothing(exercise: str, launch: dict[str,
 def test_an_operation_that_moves_nothing_has_no_share() -> None:
     """If no line moves a byte, no line is shown."""
     evidence = _evidence("vector_add", {}, {}, {"name": "sleep", "line": 1, "count": 1, "bytes": 0})
-    assert explain(find("vector_add"), "torch.sleep()\n", evidence).lines == ()
+    assert explain(find("vector_add"), "torch.sleep()\n", evidence).breakdown.lines == ()
 
 
 @pytest.mark.parametrize("chain", ["[0]" * 900 + ".item()", "()" * 1200])

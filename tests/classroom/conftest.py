@@ -95,6 +95,9 @@ class ObedientJudge:
             log=self.log,
         )
 
+    def with_why(self, verdict: Verdict, source: str) -> Verdict:
+        return verdict
+
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> ObedientJudge:

@@ -70,6 +70,9 @@ class FakeJudge:
         progress("watching", 0, 2)
         return Evidence.of_claims(EXERCISES[exercise_id], self.claims)
 
+    def with_why(self, verdict: Verdict, source: str, *, progress: Callable[..., None]) -> Verdict:
+        return verdict
+
     def grade(
         self, source: str, exercise_id: str, *, timed: bool, kernels: bool, progress: Callable[..., None]
     ) -> Verdict:

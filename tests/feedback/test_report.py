@@ -11,7 +11,7 @@ import pytest
 from grader.exercises import find
 from grader.feedback.report import as_html, as_text
 from grader.feedback.summary import NEEDS_GPU, gate_words, notes, state_of, summarize, without_quotes
-from grader.verdict import CaseResult, Failure, Finding, GateResult, Timing, Verdict
+from grader.verdict import Breakdown, CaseResult, Failure, Finding, GateResult, Timing, Verdict
 from tests.feedback.verdicts import ALL, CLOCK, GPU, SIMULATOR, SOURCE, failing, make
 
 _VOID = {"br", "hr", "img", "input", "link", "meta", "rect", "line", "path"}
@@ -59,6 +59,22 @@ def test_a_missed_gate_is_explained() -> None:
         assert "Give each thread fewer values to hold (evidence: the compiled code)." in said
     assert "The evidence so far shows no cause." in " ".join(as_text(ALL["slow"]).split())
     assert "Why it is slow" not in as_text(ALL["passed"])
+
+
+def test_a_missed_gate_shows_where_the_time_goes() -> None:
+    """A bar with its parts in words, and the lines with their shares; as text, too, and nothing if none is known."""
+    html, text = as_html(ALL["slow_and_why"]), as_text(ALL["slow_and_why"])
+    assert 'aria-label="bytes that must move 40%; extra bytes 35%; launches and waiting 25%"' in html
+    assert '<div style="width:35.0%;background:var(--gr-warn)" title="extra bytes 35%">' in html
+    assert "10 75% x = tl.load(x_ptr + row * stride + offsets, mask=offsets < n)" in Reader(html).text
+    assert "extra bytes           35% ██████████████\n" in text
+    assert "    10   75%  x = tl.load(x_ptr + row * stride + offsets, mask=offsets < n)" in text
+    assert "Where the time goes" in text
+    for unknown in (None, Breakdown()):
+        verdict = replace(ALL["slow_and_why"], breakdown=unknown)
+        assert "Where the" not in as_html(verdict) + as_text(verdict)
+    passed = replace(ALL["passed"], breakdown=ALL["slow_and_why"].breakdown)
+    assert "Where the" not in as_html(passed) + as_text(passed)
 
 
 @pytest.fixture(params=list(ALL))

@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from grader.exercises import find
-from grader.verdict import CaseResult, Cause, Environment, Failure, Finding, GateResult, Mismatch, Timing, Verdict
+from grader.verdict import (
+    Breakdown,
+    CaseResult,
+    Cause,
+    Environment,
+    Failure,
+    Finding,
+    GateResult,
+    LineShare,
+    Mismatch,
+    Part,
+    Timing,
+    Verdict,
+)
 from grader.worker.simulator.lacks import sentence
 
 __all__ = ["ALL", "GPU", "SIMULATOR", "SOURCE", "make"]
@@ -125,6 +138,12 @@ CAUSES = (
     Cause("spills", "255 registers per thread are not enough.", "Give each thread fewer values to hold", "code", 16),
 )
 
+BREAKDOWN = Breakdown(
+    "time",
+    (Part("bytes that must move", 0.4), Part("extra bytes", 0.35), Part("launches and waiting", 0.25)),
+    (LineShare(10, "x = tl.load(x_ptr + row * stride + offsets, mask=offsets < n)", 0.75),),
+)
+
 _SLOW = gates("softmax", "passed", "failed", ratios=(5.1, 1.07))
 _PASSED = gates("softmax", "passed", ratios=(5.9, 1.52))
 _DOUBT = gates("softmax", "passed", "doubt", ratios=(5.9, 1.205))
@@ -134,7 +153,8 @@ ALL: dict[str, Verdict] = {
     "simulated": make("softmax", SIMULATOR),
     "slow": make("softmax", GPU, status="failed", points=7.0, gates=_SLOW, timings=timings("softmax", 1.6)),
     "slow_and_why": make(
-        "softmax", GPU, status="failed", points=7.0, gates=_SLOW, timings=timings("softmax", 1.6), causes=CAUSES
+        "softmax", GPU, status="failed", points=7.0, gates=_SLOW, timings=timings("softmax", 1.6), causes=CAUSES,
+        breakdown=BREAKDOWN,
     ),
     "doubt": make("softmax", GPU, points=10.0, gates=_DOUBT, timings=timings("softmax")),
     "mismatch": failing(

@@ -14,8 +14,9 @@ from grader.judge import rules
 from grader.judge.gpu.health import TooLittle
 from grader.judge.job import Job
 from grader.judge.process.pool import Loaded
+from grader.judge.process.worker import WorkerFailed
 from grader.judge.timing.trial import HeldUp
-from grader.verdict import CaseResult, Failure, Finding, Mismatch
+from grader.verdict import CaseResult, Environment, Failure, Finding, Mismatch, Part, Timing
 
 ADD = find("vector_add")
 SOURCE = "import torch\ndef vector_add(x, y, out): torch.add(x, y, out=out)\n"  # which breaks a rule
@@ -111,6 +112,30 @@ def test_where_a_gate_hangs_on_the_clock_another_process_is_timed_and_only_that_
     assert [case.name for case in job.cases] == ["attempt 2"]
     assert [finding.kind for finding in job.findings] == [*RULES, "disturbed"]
     assert job.findings[-1].sentence == "attempt 2"
+
+
+def test_the_time_of_slow_work_is_divided_by_the_judge_s_own_clock(monkeypatch):
+    """Not by a claim of the worker, which may have failed."""
+    world = World([False])
+    world.machine = SimpleNamespace(
+        slowness=1.0, copy_gbps=4000.0, peak_tflops=700.0, gpu="GPU", multiprocessors=132, driver="", torch=""
+    )
+    world.scales = {case.name: 1 for case in ADD.timed_cases}
+    us = {case.name: 4 * ADD.bytes_moved(case) / 4e6 for case in ADD.timed_cases}
+    world.timings = lambda cases: [
+        Timing(case.name, "submission", us[case.name], 1, 1, 1, 0.25, 7, 16) for case in cases
+    ]
+    world.environment = lambda record: Environment("cuda", copy_gbps=4000.0, peak_tflops=700.0)
+    job = world.job(monkeypatch)
+
+    def fail(name, limit_s):
+        raise WorkerFailed(Failure("crash", "It crashed."))
+
+    job._say_why(SimpleNamespace(evidence=fail))
+    assert job.breakdown.unit == "time"
+    assert job.breakdown.parts[0] == Part("bytes that must move", pytest.approx(0.25))
+    job._forget()
+    assert job.breakdown is None
 
 
 ON_ONE_QUEUE = [*ONCE, "forget the times", "take one of one queue"]

@@ -9,18 +9,22 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
 
+from grader.bottleneck.evidence import Evidence
 from grader.errors import JudgeStopped, MachineLacks, UnknownExercise
 from grader.exercise import MAX_SOURCE_BYTES
+from grader.exercises import find
 from grader.judge import arbiter as arbiters
 from grader.judge import service
 from grader.judge.gpu.health import TooLittle
 from grader.judge.service import Judge
 from grader.protocol.channel import Channel
-from grader.verdict import Environment, Verdict
+from grader.verdict import Environment, GateResult, Verdict
 from tests.judge.submissions import VECTOR_ADD
 from tests.pace import PACE
 
@@ -170,6 +174,27 @@ def test_what_is_expected_is_told_in_order_and_forgotten_when_it_is_asked():
     for asked, told in (("a", "bcdef"), ("b", "cdef"), ("d", "ef"), ("f", ""), ("a", "")):
         judge.grade(asked, "vector_add")
         assert judge.next() == list(told)
+
+
+def test_only_a_missed_gate_is_explained_by_the_simulator_and_the_verdict_needs_no_explanation():
+    """Passed work asks nobody. If the simulator stops, the verdict stays as it is."""
+    judge, simulator = Told(), SimpleNamespace(asked=[], close=lambda: None)
+    judge._simulator = simulator
+    claims = {"simulated": True, "runs": [], "codes": [{"kernel": "k", "programs": 4096, "spilled": 96}]}
+
+    def evidence(source, exercise_id, progress=None):
+        simulator.asked.append(source)
+        if source == "stop":
+            raise JudgeStopped("It stopped.")
+        return Evidence.of_claims(find(exercise_id), claims)
+
+    simulator.evidence = evidence
+    passed, missed = Verdict.from_dict(VERDICT), GateResult("torch", "torch", 0.9, "failed", 0, 2, 0.5, 0.5, 0.5)
+    slow = replace(passed, gates=(missed,))
+    assert judge.with_why(passed, "a") == passed
+    assert judge.with_why(slow, "stop") == slow
+    assert [cause.kind for cause in judge.with_why(slow, "b").causes] == ["spills"]
+    assert simulator.asked == ["stop", "b"]
 
 
 def test_what_is_not_expected_changes_nothing():

@@ -183,11 +183,12 @@ def _visible(indices: Sequence[int]) -> list[str]:
 
 
 def with_second_try(judge: Judge, task: Task, may_try_again: Callable[[], bool] = lambda: True) -> Verdict:
-    """The verdict, from a new judge if the first one stops."""
+    """The verdict, from a new judge if the first one stops, and what the simulator tells about slow work."""
     try:
-        return judge.grade(task.source, task.exercise_id, timed=task.timed, kernels=task.kernels)
+        verdict = judge.grade(task.source, task.exercise_id, timed=task.timed, kernels=task.kernels)
     except JudgeStopped:
         if not may_try_again():
             raise
         judge.expect([])  # loading the next submissions may have stopped it
-        return judge.grade(task.source, task.exercise_id, timed=task.timed, kernels=task.kernels)
+        verdict = judge.grade(task.source, task.exercise_id, timed=task.timed, kernels=task.kernels)
+    return judge.with_why(verdict, task.source)

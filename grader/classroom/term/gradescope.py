@@ -92,7 +92,7 @@ def results(submission: Path, chapter: str, judge: Judge) -> dict[str, Any]:
             if path is None:
                 raise GraderError(f"{exercise.notebook}.ipynb was not handed in.")
             own = from_file(path, exercise.id)
-            verdict = judge.grade(own.source, exercise.id)
+            verdict = judge.with_why(judge.grade(own.source, exercise.id), own.source)
             said, got, most = as_text(verdict, own.source), verdict.points, verdict.reachable_points
             board += _speed(exercise, verdict)
         except GraderError as error:

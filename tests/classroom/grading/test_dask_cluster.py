@@ -51,6 +51,9 @@ class PretendJudge(distributed.WorkerPlugin):  # type: ignore[misc]
             raise JudgeStopped("The judge stopped.")
         return verdict_on(source)
 
+    def with_why(self, verdict: Verdict, source: str) -> Verdict:
+        return verdict
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:

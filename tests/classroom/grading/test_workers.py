@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,6 +49,9 @@ class FakeJudge:
         self.judged.append(source)
         return verdict_on(source)
 
+    def with_why(self, verdict: Verdict, source: str) -> Verdict:
+        return replace(verdict, log=f"why {source}")
+
     def interrupt(self) -> None:
         self.interrupted.set()
 
@@ -74,6 +78,7 @@ def test_judges_work_at_the_same_time() -> None:
         workers.keep = kept.__setitem__
         workers.expect(tasks)
         assert [workers.judge(task).submission_sha256 for task in tasks] == list("abcd")
+    assert [kept[task].log for task in tasks] == ["why a", "why b", "why c", "why d"]  # which is kept as well
     assert sorted(judges[0].judged + judges[1].judged) == list("abcd")
     assert {len(judge.judged) for judge in judges} == {2}
     assert set(kept) == set(tasks)
