@@ -203,7 +203,8 @@ draw_folded(curve.t, curve.y, 2 * curve.published_days)
 #
 # $$ 2w\tau = \text{atan2}(2D,\; C - S) $$
 #
-# Half of this angle is $w\tau$ (no further factor $w$). With $c = \cos w\tau$ and $s = \sin w\tau$, the power is
+# Half of this angle is $w\tau$: do not multiply it by $w$ again. With $c = \cos w\tau$ and $s = \sin w\tau$, the
+# power is
 #
 # $$ P = \frac12\left(\frac{(c X_c + s X_s)^2}{c^2 C + 2cs D + s^2 S}
 # + \frac{(c X_s - s X_c)^2}{c^2 S - 2cs D + s^2 C}\right) $$
@@ -387,7 +388,7 @@ count_predictions()
 #
 # - seen that evenly spaced samples cannot tell some frequencies apart, and that uneven ones can
 # - found the period of a binary star, and tested it with the window function and by folding
-# - counted what a search for a period costs
+# - counted how many sines a search for a period needs
 # - written the Lomb–Scargle periodogram in NumPy, and checked it
 # - looked for a library function before writing a kernel
 # - launched a kernel on data of your own

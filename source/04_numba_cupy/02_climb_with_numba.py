@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Climb with Numba
 #
-# **You will** write the Lomb–Scargle power as a GPU kernel in Python and improve it in five steps. Before each step you
-# predict what it gains. After it you find out why it did, or did not.
+# **You will** write the Lomb–Scargle power as a GPU kernel in Python and improve it in five steps. Before each step
+# you predict what it gains. After the step you find out why it gained as much as it did, or nothing.
 #
 # **You will learn**
 #
@@ -213,8 +213,8 @@ code
 # every call compiled the kernel, which takes a few tenths of a second: the column *JIT* of the published table. This
 # rung makes users pay for that once.
 #
-# Your lazy kernel is kept by Numba already. But on each call, Numba looks at the type of each argument to choose a
-# compiled version. You can declare the types instead, in a **signature**:
+# Numba already keeps your lazily compiled kernel. But on each call, Numba looks at the type of each argument to
+# choose a compiled version. You can declare the types instead, in a **signature**:
 #
 # - `float32[::1]` is a contiguous vector of float32.
 # - `void(float32[::1], float32[::1])` is a kernel with two such arguments, which returns nothing.
@@ -494,7 +494,7 @@ benchmark(ls_numba_fastmath)
 # drops: the share of those 2,048 that are resident. While some threads wait, others can run. So the more are resident,
 # the better they hide the **latency** of memory and arithmetic, the time from a request to its result.
 #
-# `max_registers=32` makes the compiler use no more. Values that do not fit are **spilled** to memory. The next cell
+# `max_registers=32` makes the compiler use at most 32. Values that do not fit are **spilled** to memory. The next cell
 # compiles the fast-math kernel, which needs 32 registers, with a cap of 16. A register has 4 bytes. Predict: how many
 # bytes does each thread spill?
 

@@ -6,7 +6,7 @@
 # **You will learn**
 #
 # - what `cp.RawModule` does with a string, when it compiles it, and what it keeps
-# - as which type an argument reaches a kernel, and how a wrong type goes unnoticed
+# - which type an argument has when it reaches a kernel, and how a wrong type goes unnoticed
 # - what a literal such as `2.0` costs, and what `--use_fast_math` gains and loses
 # - to build a kernel before the program runs, and to tell the compiler how it will be launched
 #
@@ -207,7 +207,7 @@ check(ls_cupy_baseline)
 #
 # Continue from rung 1. Keep the kernel in `kernels`, a dict, and the number of blocks with it. *(about 6 lines)*
 #
-# What does the compiled kernel depend on? If the key leaves some of that out, you will find the wrong kernel.
+# What does the compiled kernel depend on? If the key leaves some of that out, you get the wrong kernel.
 
 # %% nbgrader={"grade_id": "ls_cupy_cached", "solution": true}
 # continue_from(ls_cupy_baseline, "ls_cupy_cached")  # uncomment and run
@@ -342,8 +342,8 @@ view = nvrtc_view(scaled)
 compare(prediction, view.count("double"), "instructions", how=view.how)
 
 # %% [markdown]
-# One converts `x[0]`, one multiplies, one converts back. With `0.1f` there is one multiplication of floats. And with
-# `2.0`? Twice a float is exact in both types, and the compiler knows that.
+# One instruction converts `x[0]`, one multiplies, and one converts back. With `0.1f` there is one multiplication of
+# floats. And with `2.0`? Twice a float is exact in both types, and the compiler knows that.
 
 # %%
 for literal in ("0.1", "0.1f", "2.0"):
@@ -538,16 +538,17 @@ check(ls_cupy_fatbin)
 # 64, a block of 1,024 threads cannot be launched, because an SM does not have that many registers.
 #
 # `__launch_bounds__(128)` promises that no block has more than 128 threads. For so few, 255 registers each are always
-# available, so the compiler need not save any. Whether that helps is another question: the kernel of this ladder needs
-# few, and the rung gains nothing today.
+# available, so the compiler does not have to save any. Whether that helps is another question: the kernel of this
+# ladder needs few, and the rung gains nothing today.
 #
 # The promise goes before the name: `extern "C" __global__ void __launch_bounds__(128) f(…)`.
 #
-# Keep fast math, and go back to `cp.RawModule(code=…)`, so that you need no file. This time, let C++ write the code for
-# both types. `template <typename T>` before a function makes the compiler write it once for each type that you call it
-# with, such as `f<float>(…)`. Such a function does the work, marked `__device__`, so that kernels can call it. Two short
-# kernels, `lombscargle_float32` and `lombscargle_float64`, promise 128 threads and call it. In the template, the compiler
-# chooses `cos` by the type of its argument, and `T(2)` is a 2 of the right type. *(about 30 lines)* You have most of them.
+# Keep fast math, and go back to `cp.RawModule(code=…)`, so that you need no file. This time, let C++ write the code
+# for both types. `template <typename T>` before a function makes the compiler write it once for each type that you
+# call it with, such as `f<float>(…)`. Such a function does the work, marked `__device__`, so that kernels can call
+# it. Two short kernels, `lombscargle_float32` and `lombscargle_float64`, promise 128 threads and call it. In the
+# template, the compiler chooses `cos` by the type of its argument, and `T(2)` is a 2 of the right type. You already
+# have most of the lines. *(about 30 lines)*
 
 # %% nbgrader={"grade_id": "ls_cupy_launch_bounds", "solution": true}
 import cupy as cp
@@ -803,9 +804,9 @@ count_predictions()
 # ## In this notebook you have
 #
 # - compiled CUDA C++ from a string and launched it on CuPy arrays
-# - seen what the driver makes of a number in the wrong type
+# - seen how a kernel misreads a number of the wrong type
 # - kept kernels by type, built them beforehand, and promised how they are launched
-# - said what fast math gains, and where its error comes from
+# - seen what fast math gains, and where its error comes from
 #
 # ## Check yourself
 #

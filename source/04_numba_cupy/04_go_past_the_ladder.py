@@ -63,7 +63,7 @@ compare(prediction, 2 * 2**10 * 2**20 / (16 * 132 * 1.98e9) * 1e3, "ms", how="co
 # On an H200, the rung with launch bounds took
 # ⟦ recorded(bench="ladder/cupy", case="launch_bounds, float32", metric="median_ms", gpu="H200") ⟧, which is
 # ⟦ "%.2f" | format(recorded(bench="ladder/cupy", case="launch_bounds, float32", metric="median_ms", gpu="H200").value / (2**31 / (16 * 132 * 1.98e6))) ⟧
-# times this limit. That is close: the limit assumes the highest clock rate, and units that never wait.
+# times this limit. That is close, considering that the limit assumes the highest clock rate and units that never wait.
 #
 # Launch bounds or caches cannot speed up a kernel that is this close to its limit. It must do **less** of the work that
 # limits it: fewer special functions.
@@ -253,7 +253,7 @@ def ls_open(t, y, freqs, out):
 
 
 # %% [markdown]
-# Does it hold for any number of samples and frequencies? A tile may be partly full, and a thread may have fewer than 16
+# Does it work for any number of samples and frequencies? A tile may be partly full, and a thread may have fewer than 16
 # frequencies.
 
 # %% nbgrader={"grade_id": "check-ls_open", "grade": true, "locked": true, "points": 10}
@@ -312,9 +312,10 @@ benchmark(ls_open)
 # for eight times as many.
 
 # %% [markdown]
-# These are the results of the course's kernels. *Digits* are those that are correct at the worst frequency, relative to
-# the highest peak. *FFT* and *interpolation* are other algorithms: the end of this notebook explains the first, and the
-# last question of *Extra credit* explains the second.
+# These are the results of the course's kernels. *Digits* are those that are correct at the worst frequency, relative
+# to the highest peak. *FFT* and *interpolation* are other algorithms: the section *Change the algorithm* explains the
+# first, and the last question of *Extra credit* explains the second. *nifty-ls* is a library, which *What you would
+# use* returns to; here it runs on the CPU.
 
 # %%
 recorded("ladder/past", "median_ms", "ratio_vs_last_rung", "registers", "correct_digits")
@@ -474,19 +475,19 @@ count_predictions()
 # %% [markdown]
 # ## What you would use
 #
-# You have written these kernels to learn. For a real search, start from the top of this list:
+# You wrote these kernels to learn. For a real search, start from the top of this list:
 #
 # - **One star, on a CPU**: astropy's `LombScargle(t, y, dy)`. It takes measurement errors as weights, fits a floating
-#   mean, chooses a frequency grid (`autofrequency`), and estimates how likely a peak is by chance
-#   (`false_alarm_probability`). `method="fast"` is Press and Rybicki's algorithm. `method="fastnifty"`, in newer versions,
-#   calls nifty-ls.
+#   mean, chooses a frequency grid (`autofrequency`), and estimates how likely it is that noise alone makes such a
+#   peak (`false_alarm_probability`). `method="fast"` is Press and Rybicki's algorithm. `method="fastnifty"`, in newer
+#   versions, calls nifty-ls.
 # - **Many frequencies, many digits**: [nifty-ls](https://github.com/flatironinstitute/nifty-ls). It is the last section
 #   of this notebook as a library, on the CPU with FINUFFT and on the GPU with cuFINUFFT. It also takes batches of series
 #   that share their times.
 # - **The transform itself**: [FINUFFT and cuFINUFFT](https://finufft.readthedocs.io/), for one to three dimensions.
-# - **SciPy's `lombscargle`** computes the direct sums. It is simple and accurate, and the right choice for a few thousand
-#   pairs, or to test another method. All *times SciPy's direct sums* in this chapter compare with it, and not with the
-#   methods above, which are far ahead of it on a CPU as well.
+# - **SciPy's `lombscargle`** computes the direct sums. It is simple and accurate, and it is the right choice for a
+#   few thousand pairs, or to test another method. All *times SciPy's direct sums* in this chapter compare with it,
+#   and not with the methods above, which are far ahead of it even on a CPU.
 # - **A kernel of your own** pays off if no library has your formula, your data are on the GPU already, or you know
 #   something that a library does not: here, that float32 is enough.
 

@@ -92,9 +92,10 @@ compare(prediction, found, "parts", how="computed")
 # %% [markdown]
 # ## Two axes
 #
-# A grid can have two axes. Let the first, x, go over the frequencies, and the second, y, over the stars: `blockIdx.y` is
-# the star, and the row of `out`. All threads of a block then work on the same star, so they take the same number of steps,
-# and read the same samples at the same time. The y axis has at most 65,535 blocks, so more stars need several launches.
+# A grid can have two axes. Let the first, x, go over the frequencies, and the second, y, over the stars: `blockIdx.y`
+# is the star, and the row of `out`. All threads of a block then work on the same star. So they take the same number
+# of steps, and read the same samples at the same time. The y axis has at most 65,535 blocks, so more stars need
+# several launches.
 #
 # Blocks differ, though. Predict: how many times as long does a block of the longest star take as one of the shortest?
 
@@ -112,10 +113,10 @@ compare(prediction, round(float(lengths.max() / lengths.min()), 1), "times as lo
 # ## Exercise: search many stars
 #
 # Write Lomb's power of each star at each frequency into `out`, a matrix with one row per star. `t` and `y` are the
-# samples of all stars, `offsets` has one int32 more than there are stars, and `freqs` are angular frequencies, the same
-# for all stars. All arrays are contiguous, and all except `offsets` are float32. The values of each star have mean 0. A
-# star may have few samples or none. A sine fits fewer than 3 samples exactly, so their power says nothing: it is **0 by
-# definition**.
+# samples of all stars, `offsets` has one int32 more than there are stars, and `freqs` are angular frequencies, the
+# same for all stars. All arrays are contiguous, and all except `offsets` are float32. The values of each star have
+# mean 0. A star may have few samples or none. A sine fits fewer than 3 samples exactly, so their power is
+# meaningless: define it as **0**.
 #
 # 1. The kernel: its block's star, its thread's frequency, the five sums over the samples of this star, and the power. You
 #    can take the lines from rung 3. *(about 18 lines)*
