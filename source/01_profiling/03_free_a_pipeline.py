@@ -377,7 +377,8 @@ print(Path("mean_two_ways.py").write_text(script), "characters written")
 recorded_output("ncu")
 
 # %% [markdown]
-# Read *DRAM Throughput* and *Compute (SM) Throughput* first. Both are in per cent of what the GPU could do.
+# Read *DRAM Throughput* and *Compute (SM) Throughput* first. **Throughput** is work per second, and both are given in
+# per cent of what the GPU could do.
 #
 # - `reduce_kernel`, the sum, uses most of what the memory can deliver, and little of the arithmetic. It is **memory-bound**.
 # - `vectorized_elementwise_kernel`, the division, is near zero in both: it is all launch. PyTorch multiplies by 1/n, hence the

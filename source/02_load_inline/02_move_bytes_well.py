@@ -166,8 +166,9 @@ result
 # %% [markdown]
 # ## Bytes in flight
 #
-# Memory takes hundreds of nanoseconds to answer. In this time more requests can be sent. Bytes that have been requested
-# and have not arrived yet are **in flight**. Two numbers determine how fast bytes arrive, by **Little's law**:
+# Memory takes hundreds of nanoseconds to answer: this is its **latency**. In this time more requests can be sent.
+# Bytes that have been requested and have not arrived yet are **in flight**. Two numbers determine how fast bytes
+# arrive, by **Little's law**:
 #
 # $$\text{bandwidth} = \frac{\text{bytes in flight}}{\text{latency}}$$
 #
