@@ -106,14 +106,14 @@ def _tile(side: int, padding: int) -> tuple[str, int]:
 _STEPS = {  # name -> source, and the side of a tile
     "tile of 32 × 32": _tile(32, 0),
     "tile of 32 × 32, padded": _tile(32, 1),
-    "tile of 64 × 64, 16 loads a thread": _tile(64, 0),
-    "tile of 64 × 64, 16 loads a thread, padded": _tile(64, 1),
+    "tile of 64 × 64, 16 loads per thread": _tile(64, 0),
+    "tile of 64 × 64, 16 loads per thread, padded": _tile(64, 1),
     "tile of 64 × 64, float4, padded": (_FLOAT4, 64),
 }
 GREYS = {  # name -> source, and pixels per thread
-    "1 pixel a thread": (_ONE_PIXEL, 1),
-    "4 pixels a thread, three unsigned int": (_PIXELS.replace("VECTOR", "unsigned int").replace("LOADED", "4"), 4),
-    "16 pixels a thread, three uint4": (_PIXELS.replace("VECTOR", "uint4").replace("LOADED", "16"), 16),
+    "1 pixel per thread": (_ONE_PIXEL, 1),
+    "4 pixels per thread, three unsigned int": (_PIXELS.replace("VECTOR", "unsigned int").replace("LOADED", "4"), 4),
+    "16 pixels per thread, three uint4": (_PIXELS.replace("VECTOR", "uint4").replace("LOADED", "16"), 16),
 }
 
 

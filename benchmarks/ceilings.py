@@ -41,7 +41,7 @@ def ceilings(recorder: Recorder) -> None:
     add = partial(recorder.add, "ceilings")
     add("large copy", "bandwidth_gbps", "GB/s", found.bandwidth_gbps)
     side = _cached_side()
-    add(f"copy within L2, {side} × {side}, {_TURNS} times a launch", "bandwidth_gbps", "GB/s", _cached_gbps(side))
+    add(f"copy within L2, {side} × {side}, {_TURNS} times per launch", "bandwidth_gbps", "GB/s", _cached_gbps(side))
     for name, dtype in _PRODUCTS.items():
         add(f"{name} matrix product", "tflops", "TFLOPS", _product(4096, dtype).tflops)
     for make in (torch.randn, torch.ones):  # at its power limit, a GPU multiplies ones faster

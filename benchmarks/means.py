@@ -123,7 +123,7 @@ def ways(x: Any, programs: int, block: int) -> dict[str, Launch]:
 
     return {
         "one launch, the last program finishes": last_program,
-        "one atomic addition a program": atomics,
+        "one atomic addition per program": atomics,
         "element by element, and parts.sum()": elements,
     }
 

@@ -30,7 +30,7 @@ def operators(recorder: Recorder) -> None:
     """Rows `operators`, one case per way."""
     with tempfile.TemporaryDirectory() as folder:
         own = load(find("leaky_relu_op"), Path(folder))
-        _measure(recorder, {"PyTorch's leaky ReLU": torch.nn.functional.leaky_relu, "an operator of one's own": own})
+        _measure(recorder, {"PyTorch's leaky ReLU": torch.nn.functional.leaky_relu, "an operator of your own": own})
 
 
 def _measure(recorder: Recorder, ways: dict[str, Callable[..., Any]]) -> None:

@@ -49,7 +49,7 @@ def _copies(recorder: Recorder) -> None:
         for run in _RUNS:
             call = partial(_copy, x, out, run, each * _THREADS)
             _must_be(call, x, out, 4 * run)
-            peers[f"{4 * run} bytes, {each} elements a thread"] = call
+            peers[f"{4 * run} bytes, {each} elements per thread"] = call
     for case, times in in_turn(peers).items():
         found = interval(times)
         recorder.add("widths", case, "median_us", "µs", *astuple(found))

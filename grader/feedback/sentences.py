@@ -85,7 +85,7 @@ _KINDS = {
         "It exceeded a limit",
         False,
         "Memory, processes, files and output are limited, so that one submission cannot take them from the next.",
-        "Use only what the exercise needs: no large buffers, no processes, little output, and no more.",
+        "Use only what the exercise needs: no large buffers, no extra processes, and little output.",
     ),
     "implausible": _Kind(
         "Held for review",

@@ -593,7 +593,7 @@ prediction = ...  # kernels
 
 # %%
 costs = recorded("operators", "kernels", "median_us")
-compare(prediction, costs.value("kernels", "an operator of one's own, compiled"), "kernels", how="recorded")
+compare(prediction, costs.value("kernels", "an operator of your own, compiled"), "kernels", how="recorded")
 costs
 
 # %% [markdown]

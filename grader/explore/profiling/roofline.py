@@ -24,7 +24,7 @@ _ABOVE = 1.25  # times the roof: a point below this may be noise
 
 
 def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) -> Picture:
-    """Draw the two ceilings on logarithmic axes, and one numbered point per call.
+    """Draw the two ceilings on logarithmic axes, and one numbered, named point per call.
 
     Args:
         ceilings: from `measure_ceilings`.
@@ -50,6 +50,11 @@ def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) 
             one.intensity, unit * one.tflops, str(number), ha="center", va="center_baseline", fontsize=10, color=DARK,
             zorder=5,
         )  # fmt: skip
+        far_right = one.intensity > high / 6
+        axes.annotate(
+            _label(one, landed), (one.intensity, unit * one.tflops), xytext=(-10 if far_right else 10, -13),
+            textcoords="offset points", ha="right" if far_right else "left", va="center", fontsize=9, color=DARK,
+        )  # fmt: skip
     axes.set_title(ceilings.machine if ceilings.measured_here else ceilings.origin, loc="left", fontsize=12, color=DARK)
     axes.set_xlabel("arithmetic intensity: operations per byte", fontsize=11)
     axes.set_ylabel(f"operations per second: {prefix}", fontsize=11)
@@ -63,6 +68,13 @@ def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) 
         for left, column in ((0.06, lines[:half]), (0.54, lines[half:])):
             figure.text(left, -0.02, "\n".join(column), va="top", fontsize=10.5, color=DARK, linespacing=1.6)
     return _finished(figure, ceilings, landed, predicted)
+
+
+def _label(one: Landed, landed: Sequence[Landed]) -> str:
+    """The point's name up to the comma, with the first number after it if another point has the same name."""
+    head, _, rest = one.name.partition(",")
+    alone = sum(other.name.partition(",")[0] == head for other in landed) == 1
+    return head if alone or not rest else f"{head} {rest.split()[0]}"
 
 
 def _x_range(ceilings: Ceilings, landed: Sequence[Landed]) -> tuple[float, float]:
