@@ -261,6 +261,26 @@ def test_a_verdict_is_explained_by_its_own_times_and_what_the_simulator_counts()
     assert [cause.kind for cause in found.causes] == ["wasted sectors"]
 
 
+@pytest.mark.parametrize("exercise", ["matmul_leaky_relu", "softmax"])
+def test_an_output_that_a_second_kernel_reads_back_is_extra_traffic(exercise: str) -> None:
+    """If arithmetic is the limit, only an output counts: tiles of the inputs are read many times."""
+    chosen = find(exercise)
+    case = max(chosen.simulator_cases, key=lambda case: case.arrays[0].shape)
+    (out,) = (array.name for array in case.arrays if array.role == "out")
+    size = chosen.bytes_moved(case) // 2
+    access = {"line": 9, "count": 1, "elements": size // 4, "bytes": size, "fetched": size, "idle": 0}
+    first, back = access | {"kind": "store", "name": out}, access | {"kind": "load", "name": out, "line": 20}
+    again = access | {"kind": "load", "name": chosen.timed_cases[0].arrays[0].name}
+
+    def found(*accesses: dict[str, Any]) -> list[tuple[str, int | None]]:
+        run = {"case": case.name, "claim": {"launches": [_LAUNCH | {"accesses": [each]} for each in accesses]}}
+        evidence = Evidence.of_claims(chosen, {"simulated": True, "runs": [run], "codes": []})
+        return [(each.kind, each.line) for each in causes(chosen, "", evidence) if each.kind == "extra traffic"]
+
+    assert found(again, first, back, first) == [("extra traffic", 20)]
+    assert found(again, first) == []
+
+
 _FORGED = {"kind": "load", "name": "x", "line": 5}
 _ONLY_MASKED = _FORGED | {"idle": 10**6}
 
