@@ -231,9 +231,9 @@ recorded("unblock", "ratio_vs_blocking")
 # The plot shows bandwidth: bytes divided by time. The pipeline pays for its launches and waits on every row. Yours makes the
 # same few launches for any number of rows, so the more rows, the less they count.
 #
-# Compare the recorded rows. With a million readings per sensor, the gain is about ten. With 65,536 readings it is far larger,
-# because the pipeline takes about as long for a short row as for a long one. `check` lengthens the rows until a call is long
-# enough to be timed well, so its ratio is like that of the long rows.
+# Compare the recorded rows. With a million readings per sensor, the gain is about ten. With 65,536 readings it is far
+# larger, because the pipeline takes about as long for a short row as for a long one. `check` lengthens the rows until
+# a call is long enough to be timed well, so its ratio is close to the ratio for long rows.
 
 # %% [markdown]
 # ## When launches are the limit
@@ -255,7 +255,7 @@ compare(prediction, found.value("busy_percent", "without waits"), "%", how="reco
 # ⟦ "%.0f" | format(100 / recorded(bench="traces/pipeline", case="without waits", metric="busy_percent", gpu="H200").value) ⟧
 # times shorter.
 #
-# In the timeline, each kernel ends long before the next launch. The CPU does not wait any more, but now the GPU waits for
+# In the timeline, each kernel ends long before the next launch. The CPU no longer waits, but now the GPU waits for
 # launches: the program is **overhead-bound**. There are three cures:
 #
 # 1. **More work per launch.** The number of launches does not depend on the number of sensors. With 64 sensors of a

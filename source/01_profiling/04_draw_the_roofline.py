@@ -209,8 +209,9 @@ explore_roofline(ceilings)
 # %% [markdown]
 # ## A GPU's roofline
 #
-# Here is the roofline of a recorded GPU. On it are kernels that you will write in this course, each at a large size, and some
-# operations of PyTorch. The flat roof is that of float16 products. Before you look at the legend: which points are memory-bound?
+# Here is the roofline of a recorded GPU. On it are kernels that you will write in this course, each at a large size,
+# and some operations of PyTorch. The flat roof is for float16 products. Before you read the legend: which points are
+# memory-bound?
 
 # %%
 recorded_roofline()

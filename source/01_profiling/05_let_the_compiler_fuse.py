@@ -104,7 +104,7 @@ print("largest error:", (result - 1).abs().max().item())
 draw_graph(graphs[0], "What TorchDynamo captured")
 
 # %% [markdown]
-# It contains no values and no Python any more, only operations on tensors. It is an **FX graph**, which can be printed as
+# It contains neither values nor Python, only operations on tensors. It is an **FX graph**, which can be printed as
 # Python. `L_x_` is the local variable `x`, and `sin = None` frees a tensor that is no longer needed.
 
 # %%
@@ -502,8 +502,8 @@ benchmark(fuse)
 recorded("fusion", "kernels_eager", "kernels_compiled", "eager_us", "compiled_us", "ratio_vs_eager")
 
 # %% [markdown]
-# And these are the kernels that Inductor wrote on a GPU for the reference solution. Which `tl.where` selects between the two
-# curves? `generated_code(fuse, x, w)` shows the code of your own.
+# And these are the kernels that Inductor wrote on a GPU for the reference solution. Which `tl.where` selects between
+# the two curves? `generated_code(fuse, x, w)` shows the code for your function.
 
 # %%
 recorded_code("fuse")

@@ -214,8 +214,9 @@ compare(prediction, claims["hot data"])
 # %% [markdown]
 # On a GPU the claim may be small: each call is timed with its launch and its wait, which no cache shortens.
 #
-# **The question:** *has somebody just used the data?* Two tensors in turn are as hot as one, and so is a tensor that the
-# baseline has read a moment ago. A sound benchmark makes all data in advance and passes each tensor to a function only once.
+# **The question:** *has somebody just used the data?* Two tensors used alternately are as hot as one, and so is a
+# tensor that the baseline read a moment ago. A sound benchmark makes all data in advance and passes each tensor to a
+# function only once.
 
 # %% [markdown]
 # ## 3. Cached result

@@ -613,7 +613,7 @@ costs
 #
 # No points, but each shows something. Change the exercise's cell, run it, and `check` it again.
 #
-# 1. Leave out one fake. Which check notices, and what does it say? What if it is that of the gradient?
+# 1. Leave out one fake. Which check notices, and what does it say? What if you leave out the gradient's?
 #
 # <details><summary>Answer</summary>
 #

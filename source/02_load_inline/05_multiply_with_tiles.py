@@ -353,7 +353,7 @@ def matmul_tiled(a, b, out):
 
 
 # %% [markdown]
-# Correct before fast. `check` builds the cell above in a process of its own. Among its matrices are single elements and
+# Correct before fast. `check` builds the cell above in a separate process. Among its matrices are single elements and
 # sizes that no tile divides. If you get a `NameError`, run the exercise's cell first.
 
 # %% nbgrader={"grade_id": "check-matmul_tiled", "grade": true, "locked": true, "points": 8}

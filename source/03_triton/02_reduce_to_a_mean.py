@@ -360,9 +360,9 @@ recorded("means/sizes", "bandwidth_gbps").plot("{} elements", "elements")
 # - **If yours is behind:** is there a block of sums in the loop, or a `tl.sum` in every round? Does a program have
 #   enough bytes in flight? Are there several programs per SM, and not thousands in all?
 #
-# These are other ways to do it, timed in turn on the same vector of 2²⁶ elements. In one, a single launch suffices: the
-# last program to finish adds the sums. In another, each program does an atomic addition. The last column counts the
-# different results of 50 launches on the same data.
+# These are other ways to do it, timed alternately on the same vector of 2²⁶ elements. In one, a single launch
+# suffices: the last program to finish adds the sums. In another, each program does an atomic addition. The last
+# column counts the different results of 50 launches on the same data.
 
 # %%
 recorded("means/ways", "ratio_vs_torch", "bandwidth_gbps", "different_results")

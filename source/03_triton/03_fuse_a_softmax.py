@@ -356,7 +356,7 @@ benchmark(softmax)
 # %% [markdown]
 # In the table, the seven sizes of the last row are N = 256, 781, 1024, 4096, 8192, 16384 and 32768. Read the plot:
 #
-# - **Short rows:** the matrix is small, and the time is mostly that of launches. The eager sequence has five. Yours and
+# - **Short rows:** the matrix is small, and launches take most of the time. The eager sequence has five. Yours and
 #   `torch.softmax` are one kernel each, and about equal: at N = 256 on an H200 the authors' kernel took
 #   ⟦ recorded(bench="softmax", case="4096 × 256", metric="median_us", gpu="H200") ⟧ and `torch.softmax`
 #   ⟦ recorded(bench="softmax/torch", case="4096 × 256", metric="median_us", gpu="H200") ⟧. If your own curve is far

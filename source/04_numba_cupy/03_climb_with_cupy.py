@@ -131,14 +131,16 @@ published_ladder("CuPy")
 # %% [markdown]
 # ## Exercise: climb with CuPy, rung 1
 #
-# Write Lomb's power at each of the frequencies into `out`. `t` and `y` are the samples, `freqs` are angular frequencies,
-# `y` has mean 0. All four arrays are contiguous, and all are float32 or all float64. The formula is that of
-# [Find a period](01_find_a_period.ipynb): five sums over all samples for each frequency, then tau, then the power:
+# Write Lomb's power at each of the frequencies into `out`. `t` and `y` are the samples, `freqs` are angular
+# frequencies, `y` has mean 0. All four arrays are contiguous, and all are float32 or all float64. The formula is the
+# one from [Find a period](01_find_a_period.ipynb): five sums over all samples for each frequency, then tau, then the
+# power:
 #
 # $$\frac12\left[\frac{(c_\tau X_C + s_\tau X_S)^2}{c_\tau^2 C + 2 c_\tau s_\tau D + s_\tau^2 S} + \frac{(c_\tau X_S - s_\tau X_C)^2}{c_\tau^2 S - 2 c_\tau s_\tau D + s_\tau^2 C}\right]$$
 #
-# $X_C$ and $X_S$ are the sums with `y`, C and S those of the squares, D that of cosine times sine. tau is
-# atan2(2 D, C - S) / (2 w), and $c_\tau$ and $s_\tau$ are the cosine and the sine of w tau.
+# $X_C$ and $X_S$ are the sums of `y` times cosine and of `y` times sine. $C$ and $S$ are the sums of the squares, and
+# $D$ is the sum of cosine times sine. tau is atan2(2 D, C - S) / (2 w), and $c_\tau$ and $s_\tau$ are the cosine and
+# the sine of w tau.
 #
 # 1. The kernel: a grid-stride loop over the frequencies, and in it a loop over the samples. *(about 20 lines)*
 # 2. The function: put the type into the text with `source.substitute(T=…)`, build the module, get the function, and

@@ -350,7 +350,7 @@ standings("ls_open")
 # halves the largest phase, and looks for the highest peak. The phases are still large for float32: the powers lose
 # digits, but the highest peak stays in place. Near this period, the grid's steps are 0.00007 days.
 #
-# The published period is that of a single dip. The two stars orbit each other in twice that time.
+# The published period is the time from one dip to the next. The two stars orbit each other in twice that time.
 
 # %%
 search_star(ls_open)
@@ -450,7 +450,7 @@ for width, error in errors.items():
 #
 # <details><summary>Answer</summary>
 #
-# The error of the power is roughly that of the sums. Compare the drift with the allowed error, as a share of N/4: it
+# The power has roughly the same error as the sums. Compare the drift with the allowed error, as a share of N/4: it
 # grows with the square of the steps.
 #
 # </details>

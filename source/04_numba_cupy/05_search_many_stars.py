@@ -79,7 +79,8 @@ draw_power(cycles, lombscargle(t[offsets[4] : offsets[5]], y[offsets[4] : offset
 draw_power(cycles, lombscargle(t[offsets[6] : offsets[7]], y[offsets[6] : offsets[7]], 2 * np.pi * cycles))
 
 # %% [markdown]
-# Predict: in how many of the seven parts is the highest peak at the published period, that of a single dip?
+# Predict: in how many of the seven parts is the highest peak at the published period, the time from one dip to the
+# next?
 
 # %%
 prediction = ...  # of 7 parts
@@ -106,8 +107,8 @@ prediction = ...  # times as long
 compare(prediction, round(float(lengths.max() / lengths.min()), 1), "times as long", how="computed")
 
 # %% [markdown]
-# If a block of the longest star starts last, the rest of the GPU waits for it. This is a **tail**, like that of the last
-# wave in a launch. It is the reason to start with the longest stars: the short ones then fill the gaps.
+# If a block of the longest star starts last, the rest of the GPU waits for it. This is a **tail**, like the one in
+# the last wave of a launch. It is the reason to start with the longest stars: the short ones then fill the gaps.
 
 # %% [markdown]
 # ## Exercise: search many stars
