@@ -28,7 +28,7 @@ def install() -> None:
     if hasattr(module, "loop_indices"):
         return
     module.loop_indices, module.all_evaluated = _loop_indices, _all_evaluated
-    module.FunctionRewriter.ast_transformer = _rewriter(module.ASTTransformer)()
+    module.FunctionRewriter.ast_transformer = _Rewriter(module.ASTTransformer())
     module.InterpreterBuilder.create_atomic_rmw = _exchanging(module.InterpreterBuilder.create_atomic_rmw)
     module._patch_lang_tensor = _with_index(module._patch_lang_tensor)
     _sort_by_numpy()
@@ -89,29 +89,34 @@ def _all_evaluated(method: str, *values: Callable[[], Any]) -> Any:
     return functools.reduce(lambda one, other: getattr(one, method)(other), tensors) if tensors else value
 
 
-def _rewriter(original: type) -> type:
-    class Rewriter(original):  # type: ignore[misc]
-        def visit_For(self, node: ast.For) -> ast.AST:
-            self.generic_visit(node)
-            called = getattr(node.iter, "func", None)
-            if getattr(called, "id", getattr(called, "attr", "")) in _RANGES:
-                name = ast.copy_location(ast.Name("loop_indices", ast.Load()), node.iter)
-                node.iter = ast.copy_location(ast.Call(name, [node.iter], []), node.iter)
-            return node
+class _Rewriter(ast.NodeTransformer):
+    """Rewrite loops, `and` and `or` of a kernel, and then let the interpreter's own transformer rewrite the rest.
 
-        def visit_Assign(self, node: ast.Assign) -> ast.AST:
-            node.value = self.visit(node.value)
-            return super().visit_Assign(node)  # type: ignore[no-any-return]
+    The two go over the tree one after the other: Triton 3.9 descends into assignments itself, Triton 3.7 does not.
+    """
 
-        def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-            self.generic_visit(node)
-            nothing = ast.arguments([], [], None, [], [], None, [])
-            values = [ast.Lambda(nothing, value) for value in node.values]
-            given = [ast.Constant(_METHODS[type(node.op)]), *values]
-            call = ast.Call(ast.Name("all_evaluated", ast.Load()), given, [])
-            return ast.fix_missing_locations(ast.copy_location(call, node))
+    def __init__(self, triton: ast.NodeTransformer) -> None:
+        self._triton = triton
 
-    return Rewriter
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        self.generic_visit(node)
+        return self._triton.visit(node)  # type: ignore[no-any-return]
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        called = getattr(node.iter, "func", None)
+        if getattr(called, "id", getattr(called, "attr", "")) in _RANGES:
+            name = ast.copy_location(ast.Name("loop_indices", ast.Load()), node.iter)
+            node.iter = ast.copy_location(ast.Call(name, [node.iter], []), node.iter)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        values = [ast.Lambda(nothing, value) for value in node.values]
+        given = [ast.Constant(_METHODS[type(node.op)]), *values]
+        call = ast.Call(ast.Name("all_evaluated", ast.Load()), given, [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
 def _exchanging(original: Any) -> Any:
