@@ -18,7 +18,7 @@ def install() -> None:
     from triton.runtime import interpreter
 
     builder: Any = interpreter.InterpreterBuilder
-    if hasattr(builder, "get_bf16"):
+    if hasattr(builder.binary_op, "__wrapped__"):
         return
 
     def is_bf16(kind: Any) -> bool:
