@@ -72,7 +72,7 @@ _DUMMY_OF_TORCH = re.compile(r"^Tried to instantiate dummy base class (\w+)|^typ
 _NO_GPU = re.compile(
     r"not compiled with CUDA|no NVIDIA driver|no CUDA-capable device|without ATen_cuda library"
     r"|Cannot access accelerator device|requires a CUDA or other accelerator|arguments from the 'CUDA' backend"
-    r"|not linked with support for cuda"
+    r"|not linked with support for cuda|CUDA driver version is insufficient|re-initialize CUDA in forked subprocess"
 )
 _DRIVER = re.compile(r"is an NVIDIA driver library")  # of cuda.bindings
 _ASKS = re.compile(r"\b(?:is_available|device_count)\(")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parents[3]
 _START = """
@@ -116,7 +117,8 @@ _WRONG = [
 _NOT_HERE = {
     "torch.cuda.Stream()": "`torch.cuda.Stream`",
     "torch.cuda.CUDAGraph()": "`torch.cuda.CUDAGraph`",
-    "torch.cuda.FloatTensor(3)": "`torch.cuda.FloatTensor`",
+    # A torch that is built for CUDA looks for the GPU first.
+    "torch.cuda.FloatTensor(3)": "GPU for a tensor on `cuda`" if torch.version.cuda else "`torch.cuda.FloatTensor`",
     "x.__cuda_array_interface__": "`__cuda_array_interface__`",
     "torch.ones(3).type('torch.cuda.FloatTensor')": "GPU for this call of torch",
     "torch.cuda.get_device_properties(0).uuid": "`torch.cuda.get_device_properties(…).uuid`",

@@ -102,6 +102,8 @@ def test_a_missing_compiler_is_not_the_learners_mistake(error: str, tool: str, t
     ("place", "message", "what"),
     [
         ("torch/cuda/streams.py", "CUDA error: no CUDA-capable device is detected", "`torch.cuda.Stream`"),
+        ("torch/cuda/streams.py", "CUDA error: CUDA driver version is insufficient", "`torch.cuda.Stream`"),
+        ("torch/cuda/streams.py", "Cannot re-initialize CUDA in forked subprocess", "`torch.cuda.Stream`"),
         ("submission.py", '"cuda" is an NVIDIA driver library', "NVIDIA driver for `cuda.bindings`"),
         ("submission.py", "CUDA error: an illegal memory access", None),
     ],
