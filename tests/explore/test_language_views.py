@@ -62,8 +62,8 @@ def test_a_listing_is_the_source_without_its_marks(language: str) -> None:
 def test_each_part_is_where_its_words_are() -> None:
     """The marks are right for the calls that every reader looks for."""
     lines = [(line.strip(), part) for line, part in show_product("Gluon").lines]
-    for word, part in (("tma.async_copy_global_to_shared", "copy"), ("mbarrier.wait", "barrier"),
-                       ("= warpgroup_mma(", "multiply"), ("tma.async_copy_shared_to_global", "store")):  # fmt: skip
+    for word, part in (("load(a, [", "copy"), ("mbarrier.wait", "barrier"),
+                       ("= warpgroup_mma(", "multiply"), ("store(out, [", "store")):  # fmt: skip
         assert {found for line, found in lines if word in line} == {part}, word
 
 

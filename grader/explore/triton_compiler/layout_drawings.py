@@ -108,11 +108,11 @@ _ITEM_BYTES = {
     "f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1, "f8E4M3FN": 1, "f8E5M2": 1,
 }  # fmt: skip
 _ALLOCATED = re.compile(
-    r"%(?P<value>\w+) = ttg\.local_alloc \{allocation\.offset = (?P<offset>\d+) : i32\} : \(\) -> "
+    r"%(?P<value>\w+) = ttg\.local_alloc \{allocation\.offset = (?P<offset>\d+) : i32[^}]*\} : \(\) -> "
     r"!ttg\.memdesc<(?P<shape>[\dx]+)x(?P<type>[a-z]\w*), "
 )
 _CONVERTED = re.compile(
-    r"ttg\.convert_layout .*\{allocation\.offset = (?P<offset>\d+) : i32\} : "
+    r"ttg\.convert_layout .*\{allocation\.offset = (?P<offset>\d+) : i32[^}]*\} : "
     r"tensor<(?P<shape>[\dx]+)x(?P<type>[a-z]\w*), "
 )
 _COPIED = re.compile(r"ttg\.async_copy_global_to_local %\w+, %(?P<slot>\w+)")

@@ -13,6 +13,9 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
+load = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared  # the second is the name in Triton 3.7
+store = getattr(tma, "async_store", None) or tma.async_copy_shared_to_global
+
 
 @gluon.jit
 def corner(tile, M, N, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, GROUP: gl.constexpr):
@@ -38,8 +41,8 @@ def produce(a, b, left, right, full, empty, M, N, K, GROUP: gl.constexpr):
             mbarrier.wait(empty.index(stage), step // STAGES % 2 ^ 1)
             mbarrier.expect(full.index(stage), a.block_type.nbytes + b.block_type.nbytes)
             #: copy
-            tma.async_copy_global_to_shared(a, [row, k], full.index(stage), left.index(stage))
-            tma.async_copy_global_to_shared(b, [k, column], full.index(stage), right.index(stage))
+            load(a, [row, k], full.index(stage), left.index(stage))
+            load(b, [k, column], full.index(stage), right.index(stage))
             #: barrier
             step += 1
 
@@ -78,7 +81,7 @@ def consume(out, left, right, half_tile, full, empty, M, N, K, GROUP: gl.constex
             tma.store_wait(0)
             half_tile.store(halves[part])
             fence_async_shared()
-            tma.async_copy_shared_to_global(out, [row, column + part * (BLOCK_N // 2)], half_tile)
+            store(out, [row, column + part * (BLOCK_N // 2)], half_tile)
     tma.store_wait(0)
 
 
