@@ -80,7 +80,13 @@ def read(path: Path) -> Honest:
 
 @functools.cache
 def _importable(name: str) -> bool:
-    """Import it in a new process: some packages fail in the middle and leave half of themselves imported."""
-    code = f"import pkgutil; pkgutil.resolve_name({name!r})"
+    """Import it in a new process: some packages fail in the middle and leave half of themselves imported.
+
+    Triton keeps the name of what it removed as a function that only says so.
+    """
+    code = (
+        f"import inspect, pkgutil\nfound = pkgutil.resolve_name({name!r})\n"
+        "assert not (inspect.isfunction(found) and 'have been removed' in inspect.getsource(found))"
+    )
     asked = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     return asked.returncode == 0

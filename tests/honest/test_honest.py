@@ -114,3 +114,13 @@ def test_a_missing_module_is_named(tmp_path: Path, needs: str, lacks: str) -> No
     path = tmp_path / "plain.py"
     path.write_text(f"{_HEADER}# needs: {needs}\n")
     assert read(path).lacks == lacks
+
+
+def test_a_function_that_was_removed_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton 3.9 still has `tl.make_block_ptr`, which raises an error."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    text = "def gone():\n    raise NotImplementedError('Block pointers have been removed')\ndef there():\n    pass\n"
+    (tmp_path / "newer_triton.py").write_text(text)
+    path = tmp_path / "plain.py"
+    path.write_text(f"{_HEADER}# needs: newer_triton.there, newer_triton.gone\n")
+    assert read(path).lacks == "newer_triton.gone"

@@ -1,4 +1,4 @@
-"""The rewriting of kernels for Triton's interpreter, beside that of Triton itself."""
+"""The rewriting of kernels for Triton's interpreter and by Triton itself."""
 
 from __future__ import annotations
 
