@@ -202,6 +202,13 @@ draw_roofline(ceilings, *points)
 # Now experiment. Choose the recorded GPU under *machine* and an operation on matrices of `n` × `n`. From which `n` on
 # is a matrix product compute-bound? What does float16 change? A flat roof belongs to one type: a GPU has a different
 # one for each type.
+#
+# <details><summary>Answer</summary>
+#
+# In float32 a product's intensity is n / 6, so it is compute-bound once n / 6 is above the ridge. In float16 the intensity
+# is twice as high, but on a GPU the flat roof is higher as well, so the ridge moves to the right.
+#
+# </details>
 
 # %%
 explore_roofline(ceilings)
@@ -217,6 +224,9 @@ explore_roofline(ceilings)
 recorded_roofline()
 
 # %% [markdown]
+# By their intensity, all are memory-bound except the products of 1024 × 1024 and of 8192 × 8192, which are to the right of
+# the ridge.
+#
 # The time of `fuse` includes a copy of its result that the count leaves out. The flat roof was measured on random
 # numbers. With matrices of *ones*, the roof of the recorded H200 would be
 # ⟦ "%.0f" | format(100 * (recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.ones", metric="tflops", gpu="H200").value / recorded(bench="constant_data", case="float16 product, 8192 × 8192, torch.randn", metric="tflops", gpu="H200").value - 1)) ⟧ %

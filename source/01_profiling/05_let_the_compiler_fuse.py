@@ -504,6 +504,13 @@ recorded("fusion", "kernels_eager", "kernels_compiled", "eager_us", "compiled_us
 # %% [markdown]
 # And these are the kernels that Inductor wrote on a GPU for the reference solution. Which `tl.where` selects between
 # the two curves? `generated_code(fuse, x, w)` shows the code for your function.
+#
+# <details><summary>Answer</summary>
+#
+# The one whose second argument is the result of `tanh`. The last `tl.where` selects between a value and its negative,
+# for every second column.
+#
+# </details>
 
 # %%
 recorded_code("fuse")

@@ -59,8 +59,14 @@ compare(prediction, len(warp_access(stride=8).sectors), "sectors", how="computed
 draw_sectors(stride=8)
 
 # %% [markdown]
-# Each thread has its own sector, and uses 4 of its 32 bytes. Try other strides and element sizes. From which stride on
-# does it get no worse, for floats and for single bytes? Leave the offset at 0 for now: a section below is about it.
+# Each thread has its own sector, and uses 4 of its 32 bytes. Try other strides and element sizes. From which stride
+# on does it get no worse, for floats and for single bytes? Leave the offset at 0 for now: a section below is about it.
+#
+# <details><summary>Answer</summary>
+#
+# From the stride at which each thread has a sector of its own: 8 for floats, and 32 for single bytes.
+#
+# </details>
 
 # %%
 explore_sectors()

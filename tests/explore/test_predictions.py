@@ -12,7 +12,7 @@ from grader.explore.drawing.predictions import ORDER_OF_MAGNITUDE
 @pytest.mark.parametrize(
     ("prediction", "measured", "words"),
     [
-        (..., 12, ["You wrote no prediction", "measured:  12 threads"]),
+        (..., 12, ["You have not written a prediction", "measured:  12 threads"]),
         (12, 12, ["predicted: 12 threads", "measured:  12 threads", "Right."]),
         (11.9, 12, ["Close.\n"]),
         (14.9, 12, ["Close.\n"]),

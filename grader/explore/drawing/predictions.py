@@ -34,7 +34,7 @@ def compare(
         within: the factor up to which numbers are close; `ORDER_OF_MAGNITUDE` where only that was asked.
     """
     if prediction is ...:
-        print("You wrote no prediction: replace the three dots with it, then run both cells again.")
+        print("You have not written a prediction: replace the three dots with one, then run both cells again.")
     else:
         print(f"predicted: {_text(prediction, unit)}")
     if found is None:
