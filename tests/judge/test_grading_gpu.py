@@ -82,6 +82,9 @@ def softmax(x, out):
     assert verdict.status == "failed"
     assert verdict.points == EXERCISES["softmax"].correctness_points
     assert {gate.outcome for gate in verdict.gates} == {"failed"}
+    assert verdict.breakdown is not None
+    assert verdict.breakdown.parts[0].label == "bytes that must move"
+    assert 0.9 < sum(part.share for part in verdict.breakdown.parts) < 1.01
     eager = next(gate for gate in verdict.gates if gate.baseline == "eager")
     assert eager.ratio is not None
     assert 0.85 < eager.ratio < 1.15

@@ -197,6 +197,15 @@ def test_only_a_missed_gate_is_explained_by_the_simulator_and_the_verdict_needs_
     assert simulator.asked == ["stop", "b"]
 
 
+def test_the_simulator_ends_with_its_judge():
+    """An interrupt reaches it, because it may be what a grader waits for."""
+    judge, ended = Told(), []
+    judge._simulator = SimpleNamespace(interrupt=lambda: ended.append("interrupt"), close=lambda: ended.append("close"))
+    judge.interrupt()
+    judge.close()
+    assert ended == ["interrupt", "close"]
+
+
 def test_what_is_not_expected_changes_nothing():
     """A check in between leaves those in line where they are; the same text for another exercise is another thing."""
     judge = Told()
