@@ -127,7 +127,7 @@ for event in recorded_trace("mean").events:
         calls, time_us = totals.get((event["cat"], event["name"]), (0, 0))
         totals[event["cat"], event["name"]] = calls + 1, time_us + event["dur"]
 for (category, name), (calls, time_us) in sorted(totals.items(), key=lambda row: -row[1][1]):
-    print(f"{time_us:9.1f} µs  {calls} calls  {category:13} {name[:70]}")
+    print(f"{time_us:9.1f} µs  calls: {calls}  {category:13} {name[:70]}")
 
 # %% [markdown]
 # ## Where the memory goes
@@ -255,7 +255,7 @@ with profile(activities=activities, schedule=plan, on_trace_ready=export) as pro
     for _ in range(8):
         ways["by_sum"](x[:100])
         prof.step()
-compare(prediction, recorded_steps("steps.json"), how="recorded")
+compare(prediction, recorded_steps("steps.json"))
 
 # %%
 show_timeline("steps.json", "the steps that were recorded")
