@@ -109,6 +109,12 @@ def inside(names: Names) -> Iterator[Note]:
             case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if _DUNDER.fullmatch(name):
                 if name not in _MAY_BE_SET:
                     yield Note("apart", node.lineno, written(node))
+            case ast.Attribute(attr="format" | "format_map", value=template, ctx=ast.Load()):
+                said = text(names.value_of(template))  # a field such as `{0._name}` reads an attribute
+                if not said or "._" in said:
+                    parent = parents.get(node)
+                    called = isinstance(parent, ast.Call) and parent.func is node
+                    yield Note("apart", node.lineno, written(parent if called else node))
             case ast.Attribute() | ast.Name() if isinstance(node.ctx, ast.Load):
                 dotted, parent = names.dotted(node), parents.get(node)
                 bare = dotted in _BARE and not (isinstance(parent, ast.Call) and parent.func is node)
@@ -117,10 +123,6 @@ def inside(names: Names) -> Iterator[Note]:
             case ast.Call(args=args) if names.dotted(node.func) in _BY_NAME:
                 said = text(args[1]) if len(args) > 1 else ""  # `getattr(*pair)` has one argument
                 if not said or said.startswith("_"):
-                    yield Note("apart", node.lineno, written(node))
-            case ast.Call(func=ast.Attribute(attr="format" | "format_map", value=template)):
-                said = text(names.value_of(template))  # a field such as `{0._name}` reads an attribute
-                if not said or "._" in said:
                     yield Note("apart", node.lineno, written(node))
             case ast.ImportFrom(module=str(module)):
                 wholes = [f"{module}.{alias.name}" for alias in node.names]

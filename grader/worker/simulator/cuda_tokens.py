@@ -10,7 +10,7 @@ from typing import Literal
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 OPENING = {close: open_ for open_, close in CLOSING.items()}
 
-Kind = Literal["comment", "string", "char", "number", "word", "space", "launch", "punctuation"]
+Kind = Literal["comment", "string", "char", "number", "word", "space", "launch", "punctuation", "alternative"]
 
 _TOKEN = re.compile(
     r"""
@@ -29,7 +29,10 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of source; `launch` is `<<<` or `>>>`, which also closes three template argument lists."""
+    """A piece of source; `launch` is `<<<` or `>>>`, which also closes three template argument lists.
+
+    `alternative` is a bracket without a partner in its branch of an `#if`, where another branch has it too.
+    """
 
     kind: Kind
     text: str
@@ -41,7 +44,41 @@ class Token:
 
 def tokenize(source: str) -> list[Token]:
     """Split the source into tokens that, joined, are the source again, even if it is not valid C++."""
-    return [Token(match.lastgroup, match[0]) for match in _TOKEN.finditer(source)]  # type: ignore[arg-type]
+    tokens = [Token(match.lastgroup, match[0]) for match in _TOKEN.finditer(source)]  # type: ignore[arg-type]
+    for at in _alternatives(tokens):
+        tokens[at] = Token("alternative", tokens[at].text)
+    return tokens
+
+
+def _alternatives(tokens: list[Token]) -> list[int]:
+    """The brackets without a partner in their branch of an `#if`, but for those of the first branch that has any."""
+    found: list[int] = []
+    groups: list[list[list[int]]] = [[[]]]  # nested, each a list of branches: their brackets without a partner
+    for at, token in enumerate(tokens):
+        if token.kind != "punctuation":
+            continue
+        if token.text == "#":
+            word = tokens[min(next_token(tokens, at + 1), len(tokens) - 1)].text
+            if word in ("if", "ifdef", "ifndef"):
+                groups.append([[]])
+            elif word in ("else", "elif", "elifdef", "elifndef"):
+                groups[-1].append([])
+            elif word == "endif" and len(groups) > 1:
+                first, *others = [branch for branch in groups.pop() if branch] or [[]]
+                found += [each for branch in others for each in branch]
+                for each in first:
+                    _pair(tokens, groups[-1][-1], each)
+        elif token.text in CLOSING or token.text in OPENING:
+            _pair(tokens, groups[-1][-1], at)
+    return found
+
+
+def _pair(tokens: list[Token], open_: list[int], at: int) -> None:
+    """Take away the bracket that the one at `at` closes, or add this one."""
+    if open_ and tokens[open_[-1]].text == OPENING.get(tokens[at].text):
+        open_.pop()
+    else:
+        open_.append(at)
 
 
 def next_token(tokens: list[Token], at: int) -> int:

@@ -39,6 +39,9 @@ _MOST_THREADS = 1024  # of a block
 _FOLDER = str(Path(__file__).parent)
 _FAST = re.compile(r"--?use_fast_math\Z")
 _MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
+_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:if|define)", re.MULTILINE)
+_INCLUDE_LINE = re.compile(r"^[ \t]*#[ \t]*(?:include|pragma)\b.*", re.MULTILINE)
+_PREPROCESS = ("g++", "-E", "-P", "-w", "-x", "c++", "-std=c++20", "-")
 _NOT_FOUND = re.compile(r'(?:cannot|could not) open source file "([^"]+)"')
 _DEFINE = r"#\s*define\s+{name}\s+(\d+)\b|\bconstexpr\s+(?:static\s+)?(?:int|unsigned)\s+{name}\s*=\s*(\d+)"
 
@@ -53,8 +56,30 @@ class Kernel:
     most_threads: int | None  # per block, by its launch bounds
 
 
+@functools.cache
+def preprocessed(source: str, options: tuple[str, ...]) -> str:
+    """The source with its macros expanded and one branch of each `#if`; unchanged if that fails or there are none."""
+    if not _DIRECTIVE.search(source):
+        return source
+    text = "\n".join([*_macros(options), _INCLUDE_LINE.sub("", source)])
+    try:
+        done = subprocess.run(
+            _PREPROCESS, input=text, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S, check=False
+        )
+    except FileNotFoundError:  # the build reports it
+        return source
+    return source if done.returncode else done.stdout
+
+
+def _macros(options: Sequence[str]) -> list[str]:
+    """The macros that NVRTC defines, and those of the options, as lines."""
+    found = (each for each in map(_MACRO.match, options) if each)
+    own = [f"#define {macro[1]} {macro[2] if macro[2] is not None else 1}" for macro in found]
+    return ["#define __CUDACC__ 1", "#define __CUDACC_RTC__ 1", f"#define __CUDA_ARCH__ {10 * target()}", *own]
+
+
 def kernels_in(source: str) -> list[Kernel]:
-    """Return the kernels that a source defines, in their order."""
+    """Return the kernels that a preprocessed source defines, in their order."""
     tokens = tokenize(source)
     parts = declarations(tokens, 0, len(tokens))
     found = (_kernel(tokens, begin, body, source) for begin, body, _ in parts if tokens[body].text == "{")
@@ -124,9 +149,8 @@ def build(
     folder = Path(tempfile.mkdtemp(prefix="cupy-"))
     text = folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.cpp"
     header = "fast_math.h" if any(map(_FAST.match, options)) else "enter.h"
-    macros = (found for found in map(_MACRO.match, options) if found)
     lines = ['#include "cuda_on_cpu.h"', f'#include "cuda_on_cpu/{header}"']  # before the learner's macros
-    lines += [f"#define {macro[1]} {macro[2] if macro[2] is not None else 1}" for macro in macros]
+    lines += _macros(options)
     text.write_text(
         "\n".join([*lines, mark + translate(source, bounds=False), '#line 1 "name_expressions"', entries(names)])
     )
@@ -184,7 +208,7 @@ class RawModule:
         if path is not None:
             self.code, self.options, self._mark = _loaded(Path(path))
         assert self.code is not None
-        self._kernels = {kernel.name: kernel for kernel in kernels_in(self.code)}
+        self._kernels = {kernel.name: kernel for kernel in kernels_in(preprocessed(self.code, self.options))}
         self._mark = self._mark or line_mark(self.code, FILE, cell_of_caller())
         if self.name_expressions:
             self.compile()

@@ -139,6 +139,11 @@ import faulthandler
 ## a template that is built -> `('{0.' + line + '}').format(function)`
     line = chr(95) * 2 + 'class' + chr(95) * 2
     return ('{0.' + line + '}').format(function)
+## a template's method under another name -> `'{0._name}'.format`
+    filled = '{0._name}'.format
+    return filled(function)
+## a template's method that is passed on -> `'{0._name}'.format`
+    return list(map('{0._name}'.format, [function]))
 ## a formatter -> `string.Formatter`
 import string
     return string.Formatter().get_field(open('names').read(), [function], {})
@@ -196,7 +201,8 @@ import torch
     start.record(), function(), end.record(), torch.cuda._sleep(100)
     return start.elapsed_time(end), getattr(torch, 'cuda')
 ## a template
-    return TEMPLATE.format(function()), "{:.3f}".format(function())
+    filled = "{:.1f}".format
+    return TEMPLATE.format(function()), "{:.3f}".format(function()), filled(function())
 TEMPLATE = "{:.3f} ms"
 ## a name that is set
     def timed(): return function()

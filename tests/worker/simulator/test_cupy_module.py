@@ -191,6 +191,40 @@ def test_kernels_are_read_from_a_source() -> None:
     assert found == [("a", True, None), ("b", False, 96)]
 
 
+_BODY = "{ if (threadIdx.x < n) out[threadIdx.x] = 2 * x[threadIdx.x]; }"
+_PARAMETERS = "(const float* x, float* out, int n)"
+_BRANCHES = f"""
+#ifdef BACKWARDS
+extern "C" __global__ void f{_PARAMETERS} {{ for (int i = n - 1; i >= 0; --i) {{
+#else
+extern "C" __global__ void f{_PARAMETERS} {{ for (int i = 0; i < n; ++i) {{
+#endif
+    out[i] = 2 * x[i]; }} }}
+extern "C" __global__ void g{_PARAMETERS} {_BODY}
+"""
+_DEFINED = f"""
+#define KERNEL(NAME) extern "C" __global__ void NAME{_PARAMETERS} {_BODY}
+KERNEL(f)
+#ifdef __CUDA_ARCH__
+KERNEL(g)
+#else
+KERNEL(h)
+#endif
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-DBACKWARDS",)])
+@pytest.mark.parametrize("source", [_BRANCHES, _DEFINED], ids=["branches", "defined"])
+def test_kernels_that_the_preprocessor_chooses_are_found(cp: Any, source: str, options: tuple[str, ...]) -> None:
+    """Branches of an `#if` that each open a brace, and kernels that a macro defines, lose no kernel."""
+    x = cp.asarray(np.arange(5, dtype=np.float32))
+    for name in ("f", "g"):
+        out = cp.empty_like(x)
+        kernel = cp.RawModule(code=source, options=options).get_function(name)
+        kernel((1,), (1 if name == "f" and source == _BRANCHES else 32,), (x, out, np.int32(5)))
+        assert (out == 2 * x).all()
+
+
 _FATBIN = """
 import pathlib, subprocess
 from grader.worker.simulator import start
