@@ -125,7 +125,8 @@ class Suspect:
     `output` takes the inputs, the "expected" output and the submission's ("got"), all as float64. It returns what the
     buggy code writes, or None if the bug does not show; `relative` is the tolerance of the comparison. If every wrong
     element was never written (it reads as NaN), only suspects that explain what is `missing` are tried. The bug leaves
-    the cases that it `spares` correct: a wrong one of these has a different bug.
+    the cases that it `spares` correct: a wrong one of these has a different bug. So has a correct one of those that it
+    `breaks`.
     """
 
     sentence: str
@@ -133,6 +134,7 @@ class Suspect:
     relative: float = 1e-3
     missing: bool = False
     spares: tuple[str, ...] = ()  # names of cases, including the simulator's
+    breaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -252,6 +252,7 @@ def faults(exercise: Exercise) -> list[str]:
         found += [_unknown(f"a case of the gate against {gate.baseline!r}", name, timed) for name in gate.cases]
     for number, suspect in enumerate(exercise.suspects, 1):
         found += [_unknown(f"`spares` of suspect {number}", name, names) for name in suspect.spares]
+        found += [_unknown(f"`breaks` of suspect {number}", name, names) for name in suspect.breaks]
     functions = {f"the baseline {each.id!r}": each.function for each in exercise.baselines}
     functions |= {f"the harness of {each.id!r}": each.harness for each in exercise.baselines if each.harness}
     functions |= {f"the {each}": own for each in ("harness", "measure") if (own := getattr(exercise, each)) is not None}

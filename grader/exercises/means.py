@@ -42,7 +42,8 @@ PAST_A_BLOCK = replace(_case((1 << 20) + 1), if_right=True)  # more elements tha
 TIMED = (_case(1 << 26),)
 SMALLER_THAN_A_BLOCK = ("1 element", "31 elements")
 FULL_BLOCKS = tuple(_case(n, ", each of them 1").name for n in (1 << 24, 4 * FULL))
-SHORT_OR_ONES = (*SMALLER_THAN_A_BLOCK, "775 elements", "775 elements, each of them 1", *FULL_BLOCKS)
+SHORT_ONES = ("775 elements, each of them 1",)
+SHORT_OR_ONES = (*SMALLER_THAN_A_BLOCK, "775 elements", *SHORT_ONES, *FULL_BLOCKS)
 PLOT_CASES = tuple(_case(1 << k) for k in range(14, 29, 2))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from grader.bottleneck.cause import sentence
@@ -106,6 +106,8 @@ def summarize(verdict: Verdict, source: str = "") -> Summary:
     exercise: Exercise | None = None
     with suppress(UnknownExercise):
         exercise = find(verdict.exercise)
+    cases = _cases(verdict)
+    verdict = _values_first(verdict)
     state = state_of(verdict)
     failing = _most_telling(verdict, exercise)
     right = sum(case.passed for case in verdict.cases)
@@ -126,7 +128,7 @@ def summarize(verdict: Verdict, source: str = "") -> Summary:
         points=f"{'–' if state == 'not_judged' else points(verdict.points)} of {in_points(verdict.max_points)}",
         points_note=_points_note(verdict),
         unseen=UNSEEN if done and simulated else "",
-        cases=_cases(verdict),
+        cases=cases,
         failing=failing,
         sentences=found,
         failure=failure,
@@ -140,6 +142,15 @@ def summarize(verdict: Verdict, source: str = "") -> Summary:
         environment=environment_line(verdict),
         exercise=exercise,
     )
+
+
+def _values_first(verdict: Verdict) -> Verdict:
+    """Without the failure of a right case whose loads are too narrow, if other cases are wrong: width comes later."""
+    failure = verdict.failure
+    if failure is None or not failure.message.startswith("NarrowLoads") or not any(c.mismatch for c in verdict.cases):
+        return verdict
+    cases = tuple(replace(case, failure=None) if case.failure == failure else case for case in verdict.cases)
+    return replace(verdict, failure=None, cases=cases)
 
 
 def _facts(verdict: Verdict, failing: CaseResult | None, exercise: Exercise | None, source: str) -> Facts | None:

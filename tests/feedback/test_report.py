@@ -381,6 +381,21 @@ def test_the_most_telling_case_is_described() -> None:
     assert "98,432 elements" in summary.next_step
 
 
+def test_wrong_values_are_described_before_narrow_loads() -> None:
+    """Right values come first, so the case with wrong ones is told, and not how wide another one's loads are."""
+    wrong = ALL["unwritten"].cases[3].mismatch
+    failure = Failure("exception", "NarrowLoads: k: its loads are too narrow")
+    base = failing("widen", SIMULATOR, 2, CaseResult("", False, failure=failure))
+    cases = (CaseResult(base.cases[0].name, False, mismatch=wrong), *base.cases[1:])
+
+    assert state_of(base) == "broken"
+    assert "loads are too narrow" in as_text(base)
+    told = as_text(replace(base, cases=cases))
+    assert f"What is wrong in “{cases[0].name}”" in told
+    assert "loads are too narrow" not in told
+    assert "1 of 4 cases passed, 1 not run" in told
+
+
 _NASTY = '<script>alert("x")</script> & <img src=x onerror=alert(1)> `code` \x1b[2J\u202e'
 
 

@@ -70,6 +70,7 @@ MEAN_CUDA = Exercise(
             "The result is 0: is `1 / n` a division of two integers, which drops the fraction? Does the thread that "
             "writes hold the sum?",
             means.zero,
+            breaks=means.SHORT_ONES,
         ),
         Suspect("This is the sum: it was not divided by n.", means.sum_of_all, relative=1e-4),
         Suspect(

@@ -49,7 +49,11 @@ MEAN_TRITON = Exercise(
             lambda a: a["x"][:1] * float("nan") if not means.is_ones(a, full=True) else None,
             spares=means.FULL_BLOCKS,
         ),
-        Suspect("The result is 0: does the sum reach `out`, and is the number of programs above 0?", means.zero),
+        Suspect(
+            "The result is 0: does the sum reach `out`, and is the number of programs above 0?",
+            means.zero,
+            breaks=means.SHORT_ONES,
+        ),
         Suspect("This is the sum: it was not divided by n.", means.sum_of_all, relative=1e-4),
         Suspect(
             "This is the mean divided by n once more. Divide in only one of the two stages and use 1 as the other's "

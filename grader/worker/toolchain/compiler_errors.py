@@ -100,6 +100,8 @@ _COMPILER = re.compile(  # g++: file:5:12: error: text     nvcc: file(5): error:
     r"(?:fatal |catastrophic )?error(?: #[\w-]+)?:\s*(?P<text>.+)$",
     re.MULTILINE,
 )
+_NVRTCS_HEADER = "__nv_nvrtc_builtin_header.h"  # which NVRTC reads before the source, but after the options
+_MACRO_OF_OPTIONS = ", in CUDA's own header: a macro of the options, such as `-DT=float`, replaces a name that it uses"
 _ELSEWHERE = re.compile(
     r"(?:ptxas (?:fatal|error)\s*:\s*(?P<ptxas>.+)|nvcc (?:fatal|error)\s*:\s*(?P<nvcc>.+)"
     r"|(?P<undefined>undefined (?:reference to|symbol:?) .+)|multiple definition of (?P<twice>.+?);?)"
@@ -129,7 +131,7 @@ def first_error(text: str, cell: str = "") -> tuple[int | None, str]:
     message = _clean(match["text"])
     place = _place_of(match, text)
     if place is None:
-        return None, message
+        return None, message + (_MACRO_OF_OPTIONS if match["file"] == _NVRTCS_HEADER else "")
     name, line = place
     return (line, message) if name == CELL else (None, f"In {_STRINGS[name]}, line {line}: {message}")
 

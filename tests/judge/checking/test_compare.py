@@ -129,16 +129,19 @@ def test_a_suspect_that_fails_is_skipped_and_printed(capfd):
 def test_a_suspect_is_dropped_where_a_case_is_wrong_that_its_bug_spares():
     """Infinities in a large case are not an overflow of sums if a small case without overflow is wrong."""
     overflow, other = Suspect("overflow", lambda a: None, spares=("small", "tiny")), Suspect("other", lambda a: None)
+    zero = Suspect("zero", lambda a: None, breaks=("middle",))
 
     def wrong(name, sentence):
         return CaseResult(name, False, mismatch=Mismatch("out", (64,), 1, 64, suspect=sentence))
 
     def told(*cases):
-        return [case.mismatch and case.mismatch.suspect for case in uncontradicted(cases, (overflow, other))]
+        return [case.mismatch and case.mismatch.suspect for case in uncontradicted(cases, (overflow, other, zero))]
 
     large, small = wrong("large", "overflow"), wrong("small", "")
     assert told(large, CaseResult("small", True)) == ["overflow", None]
     assert told(small, large) == ["", ""]
     assert told(wrong("small", "other"), large, wrong("middle", "other")) == ["other", "", "other"]
+    assert told(wrong("large", "zero"), CaseResult("small", True)) == ["zero", None]
+    assert told(wrong("large", "zero"), CaseResult("middle", True)) == ["", None], "a zero would break it"
     failed = CaseResult("small", False, failure=Failure("timeout", "late"))
     assert told(large, failed, CaseResult("tiny", False)) == ["overflow", None, None], "neither was compared"

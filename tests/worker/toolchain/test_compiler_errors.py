@@ -64,6 +64,11 @@ def test_a_changed_literal_is_found_by_its_other_lines() -> None:
             None,
             "undefined reference to `g(int)'",
         ),
+        (
+            "__nv_nvrtc_builtin_header.h(3379): error: expected an identifier\n  template<typename T>\n",
+            None,
+            "expected an identifier, in CUDA's own header: a macro of the options, such as `-DT=float`, replaces a name that it uses",
+        ),
         ("nothing of the kind", None, "nothing of the kind"),
         ("", None, "The compiler gave no reason."),
     ],

@@ -184,12 +184,13 @@ CUDA_ON_CPU_UNSEEN static void look_at_shared(Cell& cell, uintptr_t address, boo
     for (Stamp* stamp : {&cell.write, &cell.atomic, cell.reads, cell.reads + 1})
         if (block_of(*stamp) != clocks.block) *stamp = 0;
     if (!reads || cell.write || cell.atomic || *errors.unset) return;
-    char place[200];
+    char place[200], user[32] = "The kernel";
     describe_place(place, sizeof place, address);
+    if (const int line = line_of(code); line > 0) snprintf(user, sizeof user, "Line %d", line);
     snprintf(errors.unset, sizeof errors.unset,
-             "Line %d uses %s before any thread of the block has written it: shared memory begins with whatever was in "
-             "it, here NaN. Write a 0 where there is no element.",
-             line_of(code), place);
+             "%s uses %s before any thread of the block has written it: shared memory begins with whatever was in it, here "
+             "NaN. Write a 0 where there is no element.",
+             user, place);
 }
 
 CUDA_ON_CPU_UNSEEN static void remember_read(Cell& cell, Stamp now) {
