@@ -113,7 +113,7 @@ def explains(suspect: Suspect, double: Tensors) -> bool:
 
 
 def uncontradicted(cases: Sequence[CaseResult], suspects: Sequence[Suspect]) -> tuple[CaseResult, ...]:
-    """Drop the sentences of suspected bugs that would not explain another wrong case, or would make a right one wrong."""
+    """Drop the sentences of suspects that would not explain another wrong case, or would make a right one wrong."""
     wrong = {case.name for case in cases if case.mismatch is not None}
     right = {case.name for case in cases if case.passed}
     denied = {each.sentence for each in suspects if wrong.intersection(each.spares) or right.intersection(each.breaks)}
