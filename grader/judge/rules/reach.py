@@ -113,8 +113,8 @@ def inside(names: Names) -> Iterator[Note]:
                 said = text(names.value_of(template))  # a field such as `{0._name}` reads an attribute
                 if not said or "._" in said:
                     parent = parents.get(node)
-                    called = isinstance(parent, ast.Call) and parent.func is node
-                    yield Note("apart", node.lineno, written(parent if called else node))
+                    whole = parent if isinstance(parent, ast.Call) and parent.func is node else node
+                    yield Note("apart", node.lineno, written(whole))
             case ast.Attribute() | ast.Name() if isinstance(node.ctx, ast.Load):
                 dotted, parent = names.dotted(node), parents.get(node)
                 bare = dotted in _BARE and not (isinstance(parent, ast.Call) and parent.func is node)
