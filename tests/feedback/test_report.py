@@ -382,7 +382,7 @@ def test_the_most_telling_case_is_described() -> None:
 
 
 def test_wrong_values_are_described_before_narrow_loads() -> None:
-    """Right values come first, so the case with wrong ones is told, and not how wide another one's loads are."""
+    """Right values come first: the report describes the case with wrong ones, not the narrow loads of another."""
     wrong = ALL["unwritten"].cases[3].mismatch
     failure = Failure("exception", "NarrowLoads: k: its loads are too narrow")
     base = failing("widen", SIMULATOR, 2, CaseResult("", False, failure=failure))
