@@ -90,6 +90,7 @@ device
 # 2. Run the cell, then `check(…)` below it. It says what is wrong and where to look. If you get a `NameError`, run the
 #    exercise's cell first.
 # 3. When your answer is right, run `benchmark(…)`. It plots your speed over the problem size, next to the baselines.
+#    Without a GPU, it plots what the authors' solution reached on a recorded GPU instead.
 # 4. If your answer is right but too slow to earn all points, `explain(…)` looks for the reason: `from grader import explain`.
 #
 # Change the solution and check again as often as you like. If your course keeps a leaderboard, `standings(…)` shows

@@ -220,8 +220,8 @@ show_timeline(recorded_trace("mean"), "the mean three ways, recorded on a GPU")
 # Four. A mean is one kernel, which adds up and divides. `by_sum` takes two: a large one for the sum and a tiny one that
 # divides a single number. The tiny one does almost no work, but it has to be launched all the same.
 #
-# Follow the arrows. The first kernels start soon after their launches. Those of `by_sum` are launched while the kernel before
-# them is still running, so they wait in the queue. The longer the arrow, the further ahead the CPU is.
+# Follow the arrows. The first kernels start soon after their launches. The kernels of `by_sum` are launched while the
+# kernel before them is still running, so they wait in the queue. The longer the arrow, the further ahead the CPU is.
 
 # %% [markdown]
 # ## Record a few steps of a long run

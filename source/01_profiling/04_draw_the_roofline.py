@@ -256,9 +256,10 @@ compare(prediction, ceilings.roof(tiny.intensity) / tiny.tflops, "times as long"
 # operation consists of hardly anything else. It is **overhead-bound**.
 
 # %% [markdown]
-# **More bytes than you counted.** Memory does not deliver single floats. Most CPUs fetch *lines* of 64 bytes, a GPU **sectors** of
-# 32. The copy below takes every 16th column of `x`. By our count it moves 8 bytes per element: one float in, one out. To have a
-# place on the axes, it counts as one operation per element. Predict: what share of the roof does it reach? Write 0.5 for half.
+# **More bytes than you counted.** Memory does not deliver single floats. Most CPUs fetch *lines* of 64 bytes, and a
+# GPU fetches **sectors** of 32. The copy below takes every 16th column of `x`. By our count it moves 8 bytes per
+# element: one float in, one out. To have a place on the axes, it counts as one operation per element. Predict: what
+# share of the roof does it reach? Write 0.5 for half.
 
 # %%
 prediction = ...  # share of the roof

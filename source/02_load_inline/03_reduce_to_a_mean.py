@@ -216,8 +216,9 @@ compare(prediction, round(in_flight / (256 * 4)), "blocks", how="computed")
 recorded("reductions/blocks", "share_of_read_by_float", "share_of_read_by_float4")
 
 # %% [markdown]
-# Too few blocks leave bandwidth unused. More than can run at a time have to queue, and each costs a start and one more
-# sum. By this table that costs little. The solution has room for 4,096 blocks, so the last row has no figure for it.
+# Too few blocks leave bandwidth unused. Blocks beyond those that fit have to queue, and each costs a start and one
+# more sum. By this table that costs little. The solution has room for 4,096 blocks, so the last row has no figure for
+# it.
 #
 # The loop by `float` does better than the count allows: with 8 blocks per SM it comes close to the speed of reading.
 # Its threads must have more than one float in flight. A compiler may unroll such a loop by itself, and issue several loads

@@ -259,8 +259,8 @@ next(line.split("{")[0].strip() for line in ptx.splitlines() if "mma." in line a
 # replaces these two lines and nothing else.
 #
 # Not all programs run at once: an H200 has 132 SMs, and each has room for one large tile. The programs that run
-# together share the L2 cache. Those in one row of tiles read the same tiles of `a`, those in one column the same tiles
-# of `b`.
+# together share the L2 cache. Programs in one row of tiles read the same tiles of `a`, and programs in one column
+# read the same tiles of `b`.
 #
 # Take 8192 × 8192 in tiles of 128 × 128, which makes 64 × 64 tiles. In the plain order, 132 programs cover a little
 # more than two rows. They need three rows of `a`, but **every** column of `b`. A block that is about square needs fewer

@@ -744,9 +744,9 @@ recorded("ladder/numba", "first_call_ms", "median_ms", "registers", "ratio_vs_sc
 # %% [markdown]
 # ### Why 20 blocks per multiprocessor?
 #
-# The number is cuSignal's. An SM holds at most 2,048 threads, which are 16 blocks of 128. So 20 blocks per SM do not run
-# at once: at most 16 are resident in the first **wave**, and the others start as soon as one of these ends. More blocks
-# than fit even out small differences between SMs.
+# The number is cuSignal's. An SM holds at most 2,048 threads, which are 16 blocks of 128. So 20 blocks per SM do not
+# run at once: at most 16 are resident in the first **wave**, and the others start as soon as one of these ends. The
+# extra blocks even out small differences between SMs.
 #
 # Look at the plots of the fast-math kernels again. On the recorded H200, their curves dip at 524,288 frequencies. Its grid
 # has 20 × 132 × 128 threads, since it has 132 SMs. Predict: what share of them take two frequencies at that size?
