@@ -101,6 +101,18 @@ def test_load_inline_that_is_already_imported_is_patched() -> None:
     assert run(code) == "True"
 
 
+def test_a_missing_driver_is_not_said_in_red() -> None:
+    """A torch that is built for CUDA logs it where it finds `nvcc`; its other warnings are shown."""
+    code = (
+        "import logging, sys\nfrom grader.notebook.notebook_machine import simulate\nsimulate()\n"
+        "logging.basicConfig(stream=sys.stdout, format='%(message)s')\n"
+        "logger = logging.getLogger('torch.utils.cpp_extension')\n"
+        "logger.warning(\"No CUDA runtime is found, using CUDA_HOME='%s'\", '/usr')\nlogger.warning('Other')"
+    )
+
+    assert run(code) == "Other"
+
+
 @pytest.mark.parametrize("first", ["import grader.leaderboard.standings_view", "pass"])
 def test_leaderboard_is_a_function_and_a_package(first: str) -> None:
     """`leaderboard` is the old name of `standings`; both it and the package work in any order of imports."""
