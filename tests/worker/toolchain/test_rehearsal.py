@@ -138,10 +138,9 @@ def test_what_does_not_end_is_ended_and_what_ends_itself_harms_nobody(rehearsals
 
 
 def test_an_extension_is_built(rehearsals, tmp_path):
-    """It is where the first call looks for it, and no lock is left."""
+    """It is where the first call looks for it."""
     assert rehearsals('rehearsed("builds", [8, 9])') == ["0 0 None True"]
     assert [path.name for path in tmp_path.glob("extensions/**/*.so")] == ["seven.so"]
-    assert not [*tmp_path.glob("extensions/**/lock")]
 
 
 @pytest.mark.parametrize(("elements", "limit_s"), [(8, 2.0), (9, 60.0)])
