@@ -129,7 +129,8 @@ MEAN_CUDA = Exercise(
         Suspect(
             "Elements are missing although every block is full. Perhaps a thread read a sum before another had "
             "written it: is there a `__syncthreads()` before the first step of the tree and after each step? Or the "
-            "last step adds fewer sums than there are blocks: there may be more than a block has threads.",
+            "last step adds fewer sums than there are blocks: there may be more than a block has threads. Or an "
+            "index overflows: `blockIdx.x * n` has 32 bits.",
             lambda a: means.counted(a, 0.3, lambda count, n: count < n),
         ),
         Suspect(

@@ -86,6 +86,14 @@ def _columns_adjacent(a: Any) -> Any:
     return memory.t()
 
 
+def _mask_swapped(a: Any) -> Any:
+    """The output of a wide matrix without the columns from the number of rows on."""
+    made = a["expected"].clone()
+    rows, columns = made.shape
+    made[:, rows:] = float("nan")
+    return made if 1 < rows < columns else None
+
+
 def _only_first(axis: int) -> Any:
     """The output with only its first rows (axis 0) or columns (axis 1), as many as the submission has written."""
 
@@ -128,6 +136,12 @@ OUTER_PRODUCT = Exercise(
             "Each row of a tile is `u * v`, element by element. Give each block an axis first: "
             "`u[:, None] * v[None, :]` has all pairs.",
             _without_axes,
+        ),
+        Suspect(
+            "Only as many columns of `out` were written as it has rows: is the mask swapped? Compare rows with M, the "
+            "number of rows, and columns with N.",
+            _mask_swapped,
+            missing=True,
         ),
         Suspect(
             "Only the first columns of `out` were written. Does the grid have a second axis, with enough programs, "

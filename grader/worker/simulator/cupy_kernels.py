@@ -21,6 +21,7 @@ import numpy as np
 from grader.protocol.target import target
 from grader.words import plural
 from grader.worker.simulator import header_build
+from grader.worker.simulator.accesses import NOTE, observe
 from grader.worker.simulator.cuda_library import Buffer, send_buffers, watch
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, translate
 from grader.worker.simulator.cuda_tokens import Token, declarations, name_of_function, opening, tokenize
@@ -307,6 +308,8 @@ class Function:
         for number, (value, kind) in enumerate(zip(args, self._kinds, strict=True), start=1):
             if found := _unlike(value, kind):
                 raise CUDADriverError(f"CUDA_ERROR_INVALID_VALUE: argument {number} of {self.name!r} is {found}")
+            if found := _other_bytes(value, kind):
+                observe(NOTE, f"Argument {number} of `{self.name}` {found}", _line_of_caller())
         threads = math.prod(sizes[3:])
         if threads > _MOST_THREADS:
             raise CUDADriverError(
@@ -327,15 +330,28 @@ class Function:
             raise CUDADriverError(f"CUDA_ERROR_INVALID_VALUE: invalid argument: {text.decode()}")
 
 
+_NUMBERS = {"f": ("a float", 4, "np.float32"), "d": ("a double", 8, "np.float64"), "n": ("an integer", 4, "np.int32")}
+
+
 def _unlike(value: Any, kind: str) -> str:
-    """How an argument differs from a parameter that is a pointer (`p`), a number (`n`) or something else, or ""."""
-    if isinstance(value, ndarray) and kind == "n":
+    """How an argument differs from a parameter of a kind in `enter.h`, or ""."""
+    if isinstance(value, ndarray) and kind in "nfd":
         return "an array, but the kernel's parameter is a number"
     if isinstance(value, np.floating | float) and kind == "p":
         return "a number, but the kernel's parameter is a pointer"
     if isinstance(value, np.integer) and value.dtype.itemsize < 8 and kind == "p":
         return "a number, but the kernel's parameter is a pointer"
     return ""
+
+
+def _other_bytes(value: Any, kind: str) -> str:
+    """How the type of a number differs from that of its parameter, so that the bytes mean something else, or ""."""
+    if kind not in _NUMBERS or not isinstance(value, int | float | np.number) or value == 0:
+        return ""  # the bytes of 0 suit every number
+    own, (name, item, scalar) = np.asarray(value).dtype, _NUMBERS[kind]
+    if own.kind not in "iuf" or ((own.kind == "f") == (kind != "n") and (own.kind != "f" or own.itemsize == item)):
+        return ""
+    return f"is of type {own}, but the parameter is {name}, which gets the first {item} bytes: pass `{scalar}(…)`."
 
 
 def _buffer(array: ndarray, number: int) -> Buffer:

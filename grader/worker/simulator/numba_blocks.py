@@ -293,7 +293,7 @@ def _unwritten(shape: Any, dtype: Any) -> Any:
     made = np.empty(shape, as_dtype(dtype) if isinstance(dtype, types.Type) else dtype)
     if np.issubdtype(made.dtype, np.floating):
         made[...] = np.nan
-    return made
+    return made.view(np.recarray) if made.dtype.names else made
 
 
 def _shared(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -82,8 +82,11 @@ class Launch:
         return self._arrays[id(argument)]
 
     def shared(self, array: Any, line: int, file: str) -> Any:
-        """Return a shared array of the current block so that its accesses are logged, unless they are left out."""
-        if not self._logs_shared:
+        """Return a shared array of the current block so that its accesses are logged, unless they are left out.
+
+        Accesses to the fields of records are not logged.
+        """
+        if not self._logs_shared or array.dtype.names:
             return array
         from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from grader.worker.failures import describe
+from grader.worker.simulator.accesses import take_observed
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError
 from grader.worker.simulator.cupy_kernels import kernels_in
 from grader.worker.simulator.cupy_module import module
@@ -64,6 +65,35 @@ def test_a_python_float_is_a_double_to_the_driver(cp: Any, raw: Any) -> None:
     x, out = cp.ones(3, dtype=cp.float32), cp.empty(3, dtype=cp.float32)
     raw.get_function("scale")((1,), (64,), (x, out, 3, 1.5))
     assert out.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("n", "factor", "noted"),
+    [
+        (
+            3,
+            1.5,
+            "Argument 4 of `scale` is of type float64, but the parameter is a float, which gets the first 4 bytes",
+        ),
+        (3, 2, "Argument 4 of `scale` is of type int64, but the parameter is a float"),
+        (
+            np.float32(4.2e-45),
+            np.float32(2),
+            "Argument 3 of `scale` is of type float32, but the parameter is an int",
+        ),
+        (3, 0.0, ""),
+        (np.int32(3), np.float32(2), ""),
+    ],
+)
+def test_a_number_of_another_type_than_the_parameter_is_noted(
+    cp: Any, raw: Any, n: Any, factor: Any, noted: str
+) -> None:
+    """The driver copies bytes, whatever they mean, so the note says what the kernel gets."""
+    x, out = cp.ones(3, dtype=cp.float32), cp.empty(3, dtype=cp.float32)
+    take_observed()
+    raw.get_function("scale")((1,), (64,), (x, out, n, factor))
+    said = [each["message"] for each in take_observed()]
+    assert [noted in each for each in said] == [True] * bool(noted), said
 
 
 def test_arrays_and_numbers_in_another_order_are_refused(cp: Any, raw: Any) -> None:

@@ -27,12 +27,14 @@ static int parameters_of(void (*)(Parameters...)) {
     return sizeof...(Parameters);
 }
 
-// One letter for each parameter: p for a pointer, n for a number that is no address, x for anything else.
+// One letter for each parameter: p for a pointer, f and d for a float and a double, n for an integer that is no address,
+// x for anything else.
 template <class... Parameters>
 static const char* kinds_of(void (*)(Parameters...)) {
-    static const char kinds[] = {(std::is_pointer_v<Parameters>                                       ? 'p'
-                                  : std::is_floating_point_v<Parameters> || (std::is_integral_v<Parameters> && sizeof(Parameters) < 8) ? 'n'
-                                                                                                      : 'x')...,
+    static const char kinds[] = {(std::is_pointer_v<Parameters>                                     ? 'p'
+                                  : std::is_floating_point_v<Parameters>                             ? (sizeof(Parameters) == 4 ? 'f' : 'd')
+                                  : std::is_integral_v<Parameters> && sizeof(Parameters) < 8         ? 'n'
+                                                                                                     : 'x')...,
                                  0};
     return kinds;
 }
