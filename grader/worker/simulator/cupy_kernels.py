@@ -351,7 +351,7 @@ def _other_bytes(value: Any, kind: str) -> str:
     own, (name, item, scalar) = np.asarray(value).dtype, _NUMBERS[kind]
     if own.kind not in "iuf" or ((own.kind == "f") == (kind != "n") and (own.kind != "f" or own.itemsize == item)):
         return ""
-    return f"is of type {own}, but the parameter is {name}, which gets the first {item} bytes: pass `{scalar}(…)`."
+    return f"is of type {own}, but the parameter is {name}, which takes the bytes as they are: pass `{scalar}(…)`."
 
 
 def _buffer(array: ndarray, number: int) -> Buffer:
