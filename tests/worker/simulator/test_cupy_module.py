@@ -73,7 +73,7 @@ def test_a_python_float_is_a_double_to_the_driver(cp: Any, raw: Any) -> None:
         (
             3,
             1.5,
-            "Argument 4 of `scale` is of type float64, but the parameter is a float, which gets the first 4 bytes",
+            "Argument 4 of `scale` is of type float64, but the parameter is a float, which takes the bytes as they are",
         ),
         (3, 2, "Argument 4 of `scale` is of type int64, but the parameter is a float"),
         (
