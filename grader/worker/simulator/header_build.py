@@ -6,6 +6,7 @@ A trusted process builds them into a folder that workers can only read. Without 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from grader.protocol.target import PREBUILT, PREBUILT_OBJECT
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, zeroes_variables
 
-__all__ = ["Parts", "build", "parts"]
+__all__ = ["Parts", "build", "parts", "use_compiler"]
 
 _HEADER = "cuda_on_cpu.h"
 _LINKED = "-DCUDA_ON_CPU_LINKED"  # the functions of `instrumented.h` come from the object
@@ -32,6 +33,8 @@ class Parts(NamedTuple):
 
 def build(folder: Path) -> None:
     """Write the precompiled header and the object into `folder`, unless a compiler fails or there is none."""
+    if shutil.which("g++") is None:
+        return
     common, source = ["g++", "-fPIC", "-w", *COMPILER_FLAGS], str(INCLUDE / _HEADER)
     unfinished = folder / "unfinished.o"  # a file in `folder` would include the built header
     header = [*common, _LINKED, "-x", "c++-header", source, "-o", str(folder / f"{_HEADER}.gch")]
@@ -52,3 +55,24 @@ def parts() -> Parts:
     if not folder or zeroes_variables() or not built.exists():
         return Parts([], [str(INCLUDE)], [])
     return Parts([_LINKED], [folder, str(INCLUDE)], [str(built)])
+
+
+def use_compiler() -> str:
+    """Let torch find ninja, which pip installs with Python, and a C++ compiler; return the compiler.
+
+    Raises:
+        RuntimeError: this machine has no C++ compiler.
+    """
+    programs, path = os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)
+    if programs not in path.split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([path, programs])  # last, so that it replaces nothing
+    chosen = os.environ.get("CXX") or shutil.which("c++")
+    if chosen is None:
+        chosen = shutil.which("g++") or shutil.which("clang++")
+        if chosen is None:
+            raise RuntimeError(
+                "c++: not found. Without a GPU, CUDA C++ is built by a C++ compiler, and this machine has none. "
+                "`grader doctor` shows the command that installs one."
+            )
+        os.environ["CXX"] = chosen
+    return chosen

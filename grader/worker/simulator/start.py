@@ -20,7 +20,7 @@ from grader.protocol.arena import GUARD_BYTES
 from grader.worker.simulator import cuda_compiled, triton_gpu, triton_log
 from grader.worker.simulator.cuda_library import Buffer, synchronize, take_observed, use_buffers, watch
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, flags_with_torch, translate
-from grader.worker.simulator.header_build import Parts
+from grader.worker.simulator.header_build import Parts, use_compiler
 from grader.worker.simulator.header_build import parts as header_parts
 from grader.worker.simulator.input_writes import names_of
 from grader.worker.simulator.lacks import NotSimulated, lacking
@@ -120,6 +120,7 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         cuda_sources = sources_of(call.pop("cuda_sources", None))
         if not cuda_sources:
             return original(**call)
+        use_compiler()
         cell = cell_of_caller()
         headers = [] if call.get("no_implicit_headers") else ["#include <torch/extension.h>"]
         call["cpp_sources"] = [

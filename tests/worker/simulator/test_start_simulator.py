@@ -183,6 +183,18 @@ def test_an_edited_cell_can_be_run_again(tmp_path: Path) -> None:
     good(run(tmp_path, CTYPES, script + "square_matrix(x, out)\nassert torch.equal(out, x * x)\n"))
 
 
+def test_a_machine_without_a_compiler_says_so(tmp_path: Path) -> None:
+    """At the learner's call, before torch complains of a compiler with another name; ninja is found in the folder of Python."""
+    script = (
+        "import os, shutil\nos.environ['PATH'] = '/nowhere'\nos.environ.pop('CXX', None)\n"
+        "try:\n    import submission\nexcept RuntimeError as error:\n    print(error, '|', bool(shutil.which('ninja')), end='')\n"
+    )
+    assert good(run(tmp_path, CTYPES, script)) == (
+        "c++: not found. Without a GPU, CUDA C++ is built by a C++ compiler, and this machine has none. "
+        "`grader doctor` shows the command that installs one. | True"
+    )
+
+
 def test_a_compiler_error_names_the_line_of_the_cell(tmp_path: Path) -> None:
     """It is not a line of a generated file or of the grader."""
     cell = CTYPES.replace("blockIdx.y * blockDim.y", "blockIdx.y * blockDimension")
