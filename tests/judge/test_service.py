@@ -177,24 +177,25 @@ def test_what_is_expected_is_told_in_order_and_forgotten_when_it_is_asked():
 
 
 def test_only_a_missed_gate_is_explained_by_the_simulator_and_the_verdict_needs_no_explanation():
-    """Passed work asks nobody. If the simulator stops, the verdict stays as it is."""
+    """Passed work asks nobody. If the simulator stops or cannot start, the verdict stays as it is."""
     judge, simulator = Told(), SimpleNamespace(asked=[], close=lambda: None)
     judge._simulator = simulator
+    fails = {"stop": JudgeStopped("It stopped."), "full": OSError("No space left on device"), "odd": KeyError("runs")}
     claims = {"simulated": True, "runs": [], "codes": [{"kernel": "k", "programs": 4096, "spilled": 96}]}
 
     def evidence(source, exercise_id, progress=None):
         simulator.asked.append(source)
-        if source == "stop":
-            raise JudgeStopped("It stopped.")
+        if source in fails:
+            raise fails[source]
         return Evidence.of_claims(find(exercise_id), claims)
 
     simulator.evidence = evidence
     passed, missed = Verdict.from_dict(VERDICT), GateResult("torch", "torch", 0.9, "failed", 0, 2, 0.5, 0.5, 0.5)
     slow = replace(passed, gates=(missed,))
     assert judge.with_why(passed, "a") == passed
-    assert judge.with_why(slow, "stop") == slow
+    assert [judge.with_why(slow, source) for source in fails] == [slow] * 3
     assert [cause.kind for cause in judge.with_why(slow, "b").causes] == ["spills"]
-    assert simulator.asked == ["stop", "b"]
+    assert simulator.asked == [*fails, "b"]
 
 
 def test_the_simulator_ends_with_its_judge():
