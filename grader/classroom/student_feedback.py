@@ -14,6 +14,7 @@ import signal
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +47,40 @@ def write_all(
     with contextlib.ExitStack() as stack:
         results: Iterator[str | None]
         if processes > 1:
+            if release:
+                _make_exchange_folder(api)
             start = multiprocessing.get_context("spawn")  # not a fork: this process may have threads
             pool = stack.enter_context(ProcessPoolExecutor(processes, start, _end_with_parent))
-            write = functools.partial(_write, Path(api.coursedir.root), assignment, release)
-            results = pool.map(write, students)
+            stack.callback(pool.shutdown, cancel_futures=True)  # an error or Ctrl-C waits for no more students
+            results = pool.map(functools.partial(_write, Path(api.coursedir.root), assignment, release), students)
         else:
-            results = (write_feedback(api, assignment, name, release=release) for name in students)
+            results = _one_by_one(api, assignment, students, release)
         for number, name in enumerate(students):
             progress(f"writing feedback for {name}", number, len(students))
-            problems[name] = next(results)
+            try:
+                problems[name] = next(results)
+            except BrokenProcessPool:  # such as for lack of memory: this process alone writes the rest
+                results = _one_by_one(api, assignment, students[number:], release)
+                problems[name] = next(results)
     return problems
 
 
+def _one_by_one(api: Any, assignment: str, students: Sequence[str], release: bool) -> Iterator[str | None]:
+    return (write_feedback(api, assignment, name, release=release) for name in students)
+
+
+def _make_exchange_folder(api: Any) -> None:
+    """Make the folder of released pages: of processes that release at once, each would, and all but one fail."""
+    from nbgrader.exchange import ExchangeError
+
+    root = Path(api.exchange_root)
+    if has_exchange_folder(api) and root.is_dir() and not (root / api.course_id / "feedback").is_dir():
+        with contextlib.suppress(ExchangeError, OSError):  # each release says why
+            api.exchange.ReleaseFeedback(coursedir=api.coursedir, parent=api).init_dest()
+
+
 def _end_with_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

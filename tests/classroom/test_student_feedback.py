@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -214,20 +216,29 @@ def test_a_page_without_grades_holds_text_alone() -> None:
 def test_a_large_class_gets_its_pages_from_several_processes(
     classroom: Classroom, judge: ObedientJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They write what one process writes, and report what it cannot write."""
+    """They write what one process writes, and report what it cannot write; if one dies, this process goes on alone."""
     students = ["ann", "bob", "cid"]
     for name in students:
         classroom.hand_in(name, solve(3))
     classroom.hand_in("cid", solve(3)).with_name(f"{OWN[0]}.ipynb").write_text("{", encoding="utf-8")
     class_actions.autograde(classroom.folder, ASSIGNMENT, release_feedback=True)
     written = {(name, own): page(classroom, name, own) for name in ("ann", "cid") for own in OWN}
-    shutil.rmtree(classroom.folder / "feedback")
     (classroom.folder / "autograded" / "bob" / ASSIGNMENT / "submission_secret.txt").unlink()
     monkeypatch.setattr("grader.classroom.student_feedback._STUDENTS_PER_PROCESS", 1)
+    released = classroom.folder.with_name("course-exchange") / "gpu-course" / "feedback"
     steps: list[str] = []
+
+    def progress(text: str, *_: int) -> None:
+        assert released.is_dir()  # before several processes would make it
+        steps.append(text)
+
     api = NbGraderAPI(config=load(classroom.folder))
-    found = write_all(api, ASSIGNMENT, students, release=True, progress=lambda text, *_: steps.append(text))
-    assert "has no submission_secret.txt" in (found.pop("bob") or "")
-    assert found == {"ann": "", "cid": ""}
-    assert {(name, own): page(classroom, name, own) for name, own in written} == written
-    assert steps == [f"writing feedback for {name}" for name in students]
+    for _ in range(2):
+        shutil.rmtree(classroom.folder / "feedback")
+        shutil.rmtree(released)
+        found = write_all(api, ASSIGNMENT, students, release=True, progress=progress)
+        assert "has no submission_secret.txt" in (found.pop("bob") or "")
+        assert found == {"ann": "", "cid": ""}
+        assert {(name, own): page(classroom, name, own) for name, own in written} == written
+        monkeypatch.setattr("grader.classroom.student_feedback._end_with_parent", functools.partial(os._exit, 1))
+    assert steps == 2 * [f"writing feedback for {name}" for name in students]
