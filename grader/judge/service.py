@@ -89,13 +89,16 @@ class Judge:
         return Verdict.from_dict(answer["verdict"])
 
     def with_why(self, verdict: Verdict, source: str, *, progress: Progress | None = None) -> Verdict:
-        """Return the verdict with what the simulator tells about its missed gates; as it is if that tells nothing."""
+        """Return the verdict with what the simulator tells about its missed gates; as it is if that tells nothing.
+
+        The simulator's judge ends here: starting its next worker would disturb the timing of the next submission.
+        """
         if not any(gate.outcome == "failed" for gate in verdict.gates):
             return verdict
         self._simulator = self._simulator or Judge("simulator", self._sandbox)
-        with contextlib.suppress(Exception):  # whatever goes wrong, such as a full disk, the points are known
-            seen = self._simulator.evidence(source, verdict.exercise, progress=progress)
-            return with_why(verdict, source, seen)
+        # The points are known, even if this fails, for example on a full disk.
+        with contextlib.suppress(Exception), contextlib.closing(self._simulator) as simulator:
+            return with_why(verdict, source, simulator.evidence(source, verdict.exercise, progress=progress))
         return verdict
 
     def expect(self, submissions: Sequence[tuple[str, str]]) -> None:

@@ -177,8 +177,11 @@ def test_what_is_expected_is_told_in_order_and_forgotten_when_it_is_asked():
 
 
 def test_only_a_missed_gate_is_explained_by_the_simulator_and_the_verdict_needs_no_explanation():
-    """Passed work asks nobody. If the simulator stops or cannot start, the verdict stays as it is."""
-    judge, simulator = Told(), SimpleNamespace(asked=[], close=lambda: None)
+    """Passed work asks nobody. If the simulator stops or cannot start, the verdict stays as it is.
+
+    Each time the simulator ends, so that it runs nothing while the next submission is timed.
+    """
+    judge, simulator = Told(), SimpleNamespace(asked=[], close=lambda: simulator.asked.append("closed"))
     judge._simulator = simulator
     fails = {"stop": JudgeStopped("It stopped."), "full": OSError("No space left on device"), "odd": KeyError("runs")}
     claims = {"simulated": True, "runs": [], "codes": [{"kernel": "k", "programs": 4096, "spilled": 96}]}
@@ -195,7 +198,7 @@ def test_only_a_missed_gate_is_explained_by_the_simulator_and_the_verdict_needs_
     assert judge.with_why(passed, "a") == passed
     assert [judge.with_why(slow, source) for source in fails] == [slow] * 3
     assert [cause.kind for cause in judge.with_why(slow, "b").causes] == ["spills"]
-    assert simulator.asked == [*fails, "b"]
+    assert simulator.asked == ["stop", "closed", "full", "closed", "odd", "closed", "b", "closed"]
 
 
 def test_the_simulator_ends_with_its_judge():
