@@ -23,6 +23,7 @@ _LOOKED_AT = 2  # accesses of each line and launch, for what a warp touches
 _LEAST_WASTE = 4  # times the sectors that would do
 _FAR_BYTES = 1 << 30  # from every tensor: such an address has no element's number
 _ADD = "Add with an atomic, or let each program store to its own address and add these values in a second launch."
+_LAST = 64  # observations among which the same is not kept again
 _observed: list[dict[str, Any]] = []
 _noted: set[tuple[Any, ...]] = set()  # stray reads and wasted sectors, which are observed once in a process
 
@@ -33,8 +34,10 @@ class StrayAccess(IndexError):
 
 def observe(kind: str, message: str, line: int | None, advice: str = "") -> None:
     """Report a fact about a launch: a failure of the case (`RACE`, `STRAY`), the reason if a result is NaN
-    (`CAUSE`), or a remark without points (`NOTE`)."""
-    _observed.append({"kind": kind, "message": message, "line": line, "advice": advice})
+    (`CAUSE`), or a remark without points (`NOTE`). The same from each launch of a loop is kept once."""
+    found = {"kind": kind, "message": message, "line": line, "advice": advice}
+    if found not in _observed[-_LAST:]:
+        _observed.append(found)
 
 
 def take_observed() -> list[dict[str, Any]]:

@@ -88,10 +88,11 @@ def test_a_python_float_is_a_double_to_the_driver(cp: Any, raw: Any) -> None:
 def test_a_number_of_another_type_than_the_parameter_is_noted(
     cp: Any, raw: Any, n: Any, factor: Any, noted: str
 ) -> None:
-    """The driver copies bytes, whatever they mean, so the note says what the kernel gets."""
+    """The driver copies bytes, whatever they mean, so a note, one for all launches, says what the kernel gets."""
     x, out = cp.ones(3, dtype=cp.float32), cp.empty(3, dtype=cp.float32)
     take_observed()
-    raw.get_function("scale")((1,), (64,), (x, out, n, factor))
+    for _ in range(3):
+        raw.get_function("scale")((1,), (64,), (x, out, n, factor))
     said = [each["message"] for each in take_observed()]
     assert [noted in each for each in said] == [True] * bool(noted), said
 
