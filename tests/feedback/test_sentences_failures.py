@@ -154,7 +154,7 @@ def test_a_limit_says_why_there_is_one_and_what_to_do() -> None:
     told = explained(Failure("limit", "It held 5 GB of memory and was stopped."))
 
     assert "the next" in told.meaning
-    assert "no more" in told.advice
+    assert "Use only what the exercise needs" in told.advice
 
 
 def test_an_implausible_time_is_not_called_cheating() -> None:
