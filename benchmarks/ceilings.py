@@ -15,7 +15,7 @@ import torch
 
 from benchmarks.rows import Recorder
 from grader.exercises.profiling.predict_ms import large_operations, milliseconds
-from grader.explore.profiling.roofline import Landed, land, measure_ceilings, time_ms
+from grader.explore.profiling.machine_ceilings import Landed, land, measure_ceilings, time_ms
 from grader.worker.harnesses.timed_work import time_on_gpu
 
 __all__ = ["ceilings"]

@@ -11,7 +11,7 @@ from grader.exercise import Exercise
 from grader.exercises import found
 
 _MODULES = """
-    profiling.time_gpu profiling.trace_facts triton.unblock profiling.name_cause profiling.predict_ms profiling.fuse
+    profiling.time_gpu profiling.trace_facts profiling.unblock profiling.name_cause profiling.predict_ms profiling.fuse
     profiling.audit
     load_inline.square_matrix load_inline.grayscale load_inline.transpose load_inline.mean_cuda
     load_inline.leaky_relu_op load_inline.matmul_tiled

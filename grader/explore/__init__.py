@@ -44,9 +44,8 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "profiling.call_timing": (
         "busy_gpu", "draw_timeline", "draw_times", "list_kernels", "load_cupy", "load_numba_cuda", "time_after",
     ),
-    "profiling.roofline": (
-        "draw_roofline", "explore_roofline", "land", "measure_ceilings", "recorded_roofline", "try_predictions",
-    ),
+    "profiling.machine_ceilings": ("land", "measure_ceilings", "try_predictions"),
+    "profiling.roofline": ("draw_roofline", "explore_roofline", "recorded_roofline"),
     "profiling.trace_timeline": ("recorded_output", "recorded_trace", "show_timeline"),
     "torch_compile.captured_graphs": ("draw_graph", "graph_breaks", "joint_graph"),
     "torch_compile.cpp_extensions": ("draw_operator", "lines_after_includes", "show_build_files"),
