@@ -11,10 +11,10 @@ import torch
 
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
-from grader.explore.memory.bandwidth_experiments import EXPERIMENTS, samples_us
+from grader.explore.memory.bandwidth_experiments import EXPERIMENTS, Experiment, samples_us
 from grader.judge.score import interval
 
-__all__ = ["GREYS", "moves"]
+__all__ = ["GREYS", "divergence", "moves"]
 
 _REPEATS = 100
 _N = 8192
@@ -120,18 +120,27 @@ GREYS = {  # name -> source, and pixels per thread
 def moves(recorder: Recorder) -> None:
     """Rows `bytes/<experiment>` for each of `EXPERIMENTS`; steps of `bytes/transpose`, `bytes/grayscale`."""
     for experiment in EXPERIMENTS.values():
-        times, runs = samples_us(experiment, _REPEATS)
-        against = times.get(experiment.against)
-        for case, samples in times.items():
-            if against is None:
-                values = [runs[case].moved / time / 1e3 for time in samples]
-            else:
-                values = [time / base for time, base in zip(samples, against, strict=True)]
-            unit = "1" if experiment.against else experiment.unit
-            recorder.add(f"bytes/{experiment.name}", case, experiment.metric, unit, *astuple(interval(values)))
-        torch.cuda.empty_cache()
+        _cases(recorder, experiment)
     _transposes(recorder)
     _greys(recorder)
+
+
+def divergence(recorder: Recorder) -> None:
+    """Rows `bytes/divergence`: the time of each choice of branches, relative to one branch for all threads."""
+    _cases(recorder, EXPERIMENTS["divergence"])
+
+
+def _cases(recorder: Recorder, experiment: Experiment) -> None:
+    times, runs = samples_us(experiment, _REPEATS)
+    against = times.get(experiment.against)
+    for case, samples in times.items():
+        if against is None:
+            values = [runs[case].moved / time / 1e3 for time in samples]
+        else:
+            values = [time / base for time, base in zip(samples, against, strict=True)]
+        unit = "1" if experiment.against else experiment.unit
+        recorder.add(f"bytes/{experiment.name}", case, experiment.metric, unit, *astuple(interval(values)))
+    torch.cuda.empty_cache()
 
 
 def _transposes(recorder: Recorder) -> None:

@@ -18,7 +18,7 @@
 # %%
 from grader import benchmark, check, device
 from grader.explore import active_warps, compare, compare_rungs, draw_reduction_tree, draw_shuffles
-from grader.explore import measure_rungs, recorded, run_rung, show_rung
+from grader.explore import experiment, measure_rungs, recorded, run_rung, show_rung
 
 device
 
@@ -110,6 +110,46 @@ show_rung("tree")
 
 # %% [markdown]
 # A thread past the end adds a 0.
+#
+# ### What divergence costs
+#
+# A thread of the tree does little in each step. This kernel does more: each of its two branches has the same number of
+# multiplications and additions, enough to be timed.
+
+# %%
+divergence = experiment("divergence")
+divergence
+
+# %% [markdown]
+# It is launched with four conditions, always with the same number of threads and rounds. With a GPU it is timed here.
+# Without one you see the times recorded on another machine.
+#
+# | name | `period` | `part` | which threads take the first branch |
+# | --- | --- | --- | --- |
+# | all alike | 32 | 32 | all |
+# | by warp | 64 | 32 | every second warp |
+# | by lane | 2 | 1 | every second lane of each warp |
+# | one lane | 32 | 1 | lane 0 of each warp |
+#
+# With *by warp* and *by lane* half of the threads take each branch. Predict: how many times as long does *by lane*
+# take? And *one lane*, where 31 of 32 threads agree?
+
+# %%
+prediction = ...  # by lane, times as long as by warp
+prediction_2 = ...  # one lane, times as long as by warp
+
+# %%
+result = divergence.run()
+compare(prediction, result.ratio("by lane", to="by warp"), "times as long", how=result.how)
+compare(prediction_2, result.ratio("one lane", to="by warp"), "times as long", how=result.how)
+result
+
+# %% [markdown]
+# With *by warp*, neighbouring warps take different branches, but each warp runs only one: there is no divergence. With
+# *by lane*, every warp runs both branches, one after the other, so it issues twice as many instructions. With *one
+# lane* it does so too, because the time of a branch does not depend on how many lanes take it.
+#
+# So a bounds check costs next to nothing: `if (i < n)` splits at most one warp of the whole grid.
 #
 # ### Which barriers it needs
 #

@@ -1,4 +1,4 @@
-"""CUDA kernels that move bytes in different ways, timed on a GPU or shown as recorded."""
+"""CUDA kernels that move bytes or branch in different ways, timed on a GPU or shown as recorded."""
 
 from __future__ import annotations
 
@@ -270,6 +270,28 @@ def _banks_runs(sms: int) -> dict[str, Run]:
     }
 
 
+_DIVERGENCE = """\
+extern "C" __global__ void branches(float* out, int period, int part, int rounds) {
+    float value = 0.001f * threadIdx.x;
+    if (threadIdx.x % period < part)
+        for (int round = 0; round < rounds; round++) value = value * value + 0.1f;
+    else
+        for (int round = 0; round < rounds; round++) value = 0.5f - value * value;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = value;
+}
+"""
+
+
+def _divergence_runs(sms: int) -> dict[str, Run]:
+    rounds, threads = 1 << 14, 2048 * sms  # as many threads as fit: the arithmetic is the limit, not its latency
+    out = _floats(threads)
+    parts = {"all alike": (32, 32), "by warp": (64, 32), "by lane": (2, 1), "one lane": (32, 1)}
+    return {
+        case: Run("branches", **_flat(threads), arguments=(out, period, part, rounds), moved=4 * threads)
+        for case, (period, part) in parts.items()
+    }
+
+
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each
     for each in (
@@ -279,12 +301,16 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment("in_flight", "bandwidth by bytes in flight per SM", _IN_FLIGHT, _in_flight_runs),
         Experiment("naive", "bandwidth at 8192 × 8192", _NAIVE, _naive_runs),
         Experiment("banks", "time by step", _BANKS, _banks_runs, "time_ratio", "times step 1", against="step 1"),
+        Experiment(
+            "divergence", "time by branch", _DIVERGENCE, _divergence_runs, "time_ratio", "times all alike", "all alike"
+        ),
     )
 }
 
 
 def experiment(name: str) -> Experiment:
-    """Return the experiment with this name: `stride`, `offset`, `width`, `in_flight`, `naive` or `banks`.
+    """Return the experiment with this name: `stride`, `offset`, `width`, `in_flight`, `naive`, `banks` or
+    `divergence`.
 
     Raises:
         ValueError: there is no experiment of this name.
