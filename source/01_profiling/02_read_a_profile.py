@@ -140,9 +140,9 @@ for (category, name), (calls, time_us) in sorted(totals.items(), key=lambda row:
 prediction = ...  # megabytes
 
 # %%
-with profile(activities=activities, profile_memory=True) as prof:
+with profile(activities=activities, profile_memory=True) as expression:
     (x * 2).sum()
-(row,) = (row for row in prof.key_averages() if row.key == "aten::mul")
+(row,) = (row for row in expression.key_averages() if row.key == "aten::mul")
 compare(prediction, round((row.device_memory_usage if device == "cuda" else row.cpu_memory_usage) / 1e6), "MB")
 
 # %% [markdown]
@@ -173,7 +173,19 @@ compare(prediction, round((row.device_memory_usage if device == "cuda" else row.
 # Here it is as a timeline. Each thread of the CPU has a row, and so does each queue of a GPU. The bars below an operation
 # are the operations that it calls.
 #
-# Before you run the cell: which of the three ways do you expect to run different operations from the other two?
+# Predict: which of the three ways calls different operations from the other two?
+
+# %%
+prediction = ...  # "by_function", "by_method" or "by_sum"
+
+# %%
+called = {}
+for event in prof.events():
+    if event.name in ways and event.cpu_children:
+        called[event.name] = [operation.name for operation in event.cpu_children]
+found = [name for name, operations in called.items() if list(called.values()).count(operations) == 1]
+compare(prediction, ", ".join(found))
+called
 
 # %%
 show_timeline("mean.json", "the mean three ways, on this machine")

@@ -17,6 +17,7 @@
 
 # %%
 import os
+import re
 import warnings
 
 os.environ["KINETO_LOG_LEVEL"] = "99"  # the profiler's own log stays off
@@ -371,10 +372,17 @@ print(Path("mean_two_ways.py").write_text(script), "characters written")
 #
 # `ERR_NVGPUCTRPERM` means that the counters are reserved for administrators on that machine.
 #
-# Before you run the next cell: two kernels run in this range. Which one do you expect near the limit of the memory?
+# Two kernels run in this range: the sum, and the division of one number. Predict: what share of the memory's throughput
+# does the sum use, in per cent?
 
 # %%
-recorded_output("ncu")
+prediction = ...  # per cent
+
+# %%
+report = recorded_output("ncu")
+found = re.findall(r"DRAM Throughput +% +([\d.]+)", report.text)  # one line per kernel
+compare(prediction, float(found[0]) if found else None, "%", how="recorded")
+report
 
 # %% [markdown]
 # Read *DRAM Throughput* and *Compute (SM) Throughput* first. **Throughput** is work per second, and both are given in

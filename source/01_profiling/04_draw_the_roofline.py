@@ -217,10 +217,17 @@ explore_roofline(ceilings)
 # ## A GPU's roofline
 #
 # Here is the roofline of a recorded GPU. On it are kernels that you will write in this course, each at a large size,
-# and some operations of PyTorch. The flat roof is for float16 products. Before you read the legend: which points are
-# memory-bound?
+# and some operations of PyTorch. The flat roof is for float16 products. By its data sheet, an H200 moves 4,800 GB/s and
+# does 989 · 10¹² operations per second. Predict: from which `n` on is a float16 product of n × n compute-bound, by the recorded
+# ceilings?
 
 # %%
+prediction = ...  # n
+
+# %%
+roofs = recorded("ceilings", "bandwidth_gbps", "tflops")
+gbps, tflops = roofs.value("bandwidth_gbps", "large copy"), roofs.value("tflops", "float16 matrix product")
+compare(prediction, round(3 * 1000 * tflops / gbps) if gbps and tflops else None, how="recorded")
 recorded_roofline()
 
 # %% [markdown]

@@ -19,8 +19,8 @@
 
 # %%
 from grader import benchmark, check, device
-from grader.explore import compare, compile_kernel, draw_tile_loop, explore_grouped_order, explore_pipeline
-from grader.explore import grouped_order, recorded
+from grader.explore import compare, compile_kernel, count_fused, draw_tile_loop, explore_grouped_order
+from grader.explore import explore_pipeline, grouped_order, recorded
 
 device
 
@@ -582,14 +582,26 @@ check(matmul_leaky_relu)
 #   of cuBLAS and `leaky_relu_`, as the geometric mean over
 #   ⟦ gate("matmul_leaky_relu", "cublas").cases | join(" and ") ⟧
 #
-# The plot also has a curve for `torch.compile`. Predict: does it fuse the activation into the product?
+# The plot also has a curve for `torch.compile`. `count_fused` asks PyTorch's compiler how many kernels are left after
+# fusion, without a GPU. Predict: how many are there for a product and its leaky ReLU?
+
+# %%
+prediction = ...  # kernels after fusion
+
+# %%
+def product_and_activation(a, b):
+    return torch.nn.functional.leaky_relu(a @ b, 0.01)
+
+
+a, b = (torch.zeros(256, 256, dtype=torch.float16) for _ in range(2))
+compare(prediction, count_fused(product_and_activation, a, b)[1], "kernels", how="computed")
 
 # %%
 benchmark(matmul_leaky_relu)
 
 # %% [markdown]
-# By default it does not: `torch.compile` leaves a product to cuBLAS, and generates a kernel for what follows. With
-# `mode="max-autotune"` it also tries products in Triton, and fuses into those.
+# By default `torch.compile` does not fuse them. It leaves a product to a library, cuBLAS on a GPU, and generates a
+# kernel for what follows. With `mode="max-autotune"` it also tries products in Triton, and fuses into those.
 
 # %%
 recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")
