@@ -52,7 +52,7 @@ machine = ThisMachine()  # your GPU, or your CPU
 def time_calls(function, inputs, machine, average=median):
     seconds, results = [], []
     for x in inputs:
-        machine.synchronize()  # nothing else is under way
+        machine.synchronize()  # nothing else is running
         start = machine.clock()
         results.append(function(x))
         machine.synchronize()  # the result is there

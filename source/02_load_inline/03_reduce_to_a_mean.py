@@ -380,7 +380,7 @@ recorded("reductions", "error_ppb")
 
 # %% [markdown]
 # The exercise also adds in `double`, with 53 binary digits. On an H200 doubles are half as fast as floats, which is
-# still far faster than memory. On GPUs for games, and on some for data centres, they are 32 or 64 times slower: there,
+# still far faster than memory. On consumer GPUs, and on some for data centres, they are 32 or 64 times slower: there,
 # add four floats in float and only their sum in double.
 
 # %% [markdown]

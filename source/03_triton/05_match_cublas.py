@@ -68,7 +68,8 @@ compare(prediction, int((tile == 0).sum()), "zeros")
 #
 # `triton.autotune` chooses the tile's shape, but you make the descriptor before the launch, when that shape is not
 # known yet. Give the descriptor any shape that is allowed, such as `[1, 8]`, and let each `triton.Config` correct it
-# in a `pre_hook`. That is a function that Triton calls before each launch, with the arguments as a dictionary:
+# in a `pre_hook`. That is a function that Triton calls before each launch. It gets the arguments as a dictionary, by the
+# names of the kernel's parameters:
 #
 # ```python
 # def before_launch(arguments):
@@ -80,8 +81,8 @@ compare(prediction, int((tile == 0).sum()), "zeros")
 # %% [markdown]
 # ### Waves and tails
 #
-# A program begins by filling its pipeline, the **prologue**, and ends with a store, the **epilogue**. The tensor cores
-# wait during both. Two programs on one SM could fill each other's gaps, but tiles this large leave room for only one.
+# A program begins by filling its pipeline, the **prologue**, and ends with the epilogue, which stores its tile. The tensor
+# cores wait during both. Two programs on one SM could fill each other's gaps, but tiles this large leave room for only one.
 #
 # The tiles that run together form a **wave**. If the last wave is not full, some SMs have nothing to do: this is the
 # **tail**.
@@ -104,9 +105,12 @@ draw_waves(tiles=10, sms=4)
 #     ...
 # ```
 #
+# Here `first` is `tl.program_id(0)`, `programs` the size of the grid and `tiles` the number of tiles. In the loop you
+# compute the tile's row and column from `tile`, as the last notebook did from the program's number.
+#
 # `flatten=True` merges the loop over tiles and the loop over K into one loop, so the loads of the next tile begin
-# before this tile is stored. That hides all prologues but the first. It cannot hide the tail: change the numbers above
-# to 12 tiles, then to 9.
+# before this tile is stored. That hides all prologues but the first. It cannot hide the tail: draw 12 tiles with
+# `draw_waves`, then 9.
 #
 # Take 4096 × 4096, tiles of 128 × 256, and the 132 SMs of an H200 (an H100 has as many, but its PCIe card has 114).
 # Predict: how many tiles does the busiest SM compute?
@@ -268,9 +272,10 @@ benchmark(matmul_open)
 # rest = tl.dot(left, narrow.load([k, column + 128]), rest)
 # ```
 #
-# A tile of 128 × 256 uses each loaded number more often, so its time per element is shorter. For each of three shapes,
-# the launch multiplies that time by the number of elements in a tile and by the number of waves, and picks the shape
-# with the smallest result. If all tiles fit into one wave, the grid is not persistent, because no program has a second
+# So it pays to choose the tile by the size of the product. A tile of 128 × 256 uses each loaded number more often than
+# one of 128 × 192 or of 64 × 128, so its time per element is the shortest. For each of these three, the launch
+# multiplies the time per element by the number of elements in a tile and by the number of waves, and picks the smallest
+# result. If all tiles fit into one wave, the grid is not persistent, because no program has a second
 # tile.
 
 # %%

@@ -238,6 +238,9 @@ recorded("softmax_long", "ratio_vs_torch", "ratio_vs_eager", "ratio_vs_compile",
 #     pass
 # ```
 #
+# The second line adds 0, so it only reads the counter. `release` makes what the program stored before visible to others,
+# before they see the new count. `acquire` keeps loads that come later in the program from being done earlier.
+#
 # Waiting for another program is dangerous: if it cannot start before this one ends, both wait forever. CUDA guarantees
 # no order, but in practice programs start in the order of their numbers. So the wait ends if all programs of a row fit on
 # the GPU together. For longer rows the authors' launch uses one program per row.
@@ -429,7 +432,8 @@ compare(prediction, [round(100 * computed / len(kinds)), round(100 * kinds.count
 # elements of a row are neighbours. Rows may be padded, in each tensor differently: use `stride(0)` for heads and
 # `stride(1)` for rows.
 #
-# 1. A program per tile of rows and per head, in a grid of two axes. It loads its tile of `q` once. *(about 8 lines)*
+# 1. A program per tile of rows and per head, in a grid of two axes, `[(tiles, heads)]`. In the kernel,
+#    `tl.program_id(0)` is then the tile and `tl.program_id(1)` the head. It loads its tile of `q` once. *(about 8 lines)*
 # 2. The loop over tiles of keys: scores, mask, running maximum, sum and accumulator. *(about 15 lines)*
 # 3. Divide, round to float16, store. *(about 2 lines)*
 # 4. The launch. *(about 6 lines)*

@@ -43,7 +43,8 @@ draw_compiler_stages()
 # name, such as `%5`, gets a value in exactly one place. A variable that changes in a loop becomes an argument that each
 # round passes to the next.
 #
-# This kernel multiplies each row of a matrix by a number of its own, the row's *gain*.
+# This kernel multiplies each row of a matrix by a number of its own, the row's *gain*. Its grid has two axes: axis 0
+# goes over the rows, and axis 1 over the blocks of a row.
 
 
 # %%
@@ -359,8 +360,9 @@ print(loaded_layouts(rows)[0].layout.words())
 # What remains is the **mask**: as far as the compiler knows, it may end in the middle of four elements.
 #
 # So if a load is narrow, look at `sizePerThread`. If it does not allow 16 bytes, the cause is the order of access or
-# the start of the rows. If it does, the cause is the mask. There is one exception: a load shares its layout with the
-# store of its values. If only the store's addresses are known, the load has runs of four as well, and stays narrow.
+# the start of the rows. If it does, the cause is the mask. There is one exception: a load gets the same layout as the
+# store of its values. With a hint for the store only, `sizePerThread` is 4 for the load as well, but the load stays
+# narrow.
 #
 # There is one trap: in today's Triton a hint around an *argument* of the kernel, such as `tl.multiple_of(x_stride, 4)`,
 # has no effect. Put it around a computed value. Or do without a hint: what is `x_stride // 4 * 4`?

@@ -144,10 +144,12 @@ compare(prediction, H200.multiply_add_ms(each=8), "ms", how="computed")
 # ```
 
 # %% [markdown]
-# ### Five pieces of C++
+# ### Six pieces of C++
 #
 # The frame below uses a few things that the ladder did not:
 #
+# - `-DSTEPS=16` among the compiler's options defines `STEPS`: wherever the text has this name, the compiler reads 16. So
+#   you can change a size in Python, and it is still a constant in C++.
 # - `__device__` marks a function that kernels call. The compiler inserts its code where it is called (**inlining**).
 # - `struct Sums { float xc[STEPS]; … };` groups the sums of one thread. `Sums sums = {};` sets all of them to 0. Without
 #   the `= {}` they start with arbitrary values.
