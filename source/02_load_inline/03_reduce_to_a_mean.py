@@ -7,6 +7,7 @@
 #
 # - why threads that add to one place lose sums, and what an **atomic addition** is
 # - to add in a tree, in shared memory and across the **lanes** of a warp, and which barriers it needs
+# - what it costs if the threads of a warp take different branches
 # - to give each thread many elements, and how many blocks keep the memory busy
 # - why a sum of float32 depends on its order, and how to lose less of it
 # - to let the last block finish, so that one launch is enough
@@ -671,6 +672,7 @@ count_predictions()
 #
 # - replaced an atomic addition for each element by one for each warp, by one for each block, and by none
 # - drawn a tree, counted the warps that work in each of its steps, and seen what happens without barriers
+# - predicted what divergence costs
 # - computed how many bytes must be in flight, and so how many blocks and how wide loads it takes
 # - seen sums of float32 that depend on their order, and one that stops growing
 # - let the last block finish, with a fence and a ticket, in one launch
