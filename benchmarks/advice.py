@@ -8,11 +8,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,7 +20,8 @@ from benchmarks.rows import file_stem
 from benchmarks.slow import EVIDENCE, answers, reached, texts
 from grader.bottleneck.cause import sentence
 from grader.exercises import find
-from grader.hardware import toolkit
+from grader.explore.profiling.counted_call import run_ncu
+from grader.hardware import nsight_compute
 from tests.slow.corpus import corpus
 
 __all__ = ["KERNELS", "advice_of", "main", "table"]
@@ -97,19 +94,12 @@ def gather(names: Sequence[str] = KERNELS) -> None:
 
 def _asked(place: str, tool: Sequence[str], script: str) -> str:
     """Return what a tool prints about the script, or why there is nothing."""
-    if tool and shutil.which(tool[0]) is None:
+    program = nsight_compute()
+    if tool and program is None:
         return f"{tool[0]} is not installed."
-    path, printed = Path(place, "calls.py"), Path(place, "printed.txt")
+    path = Path(place, "calls.py")
     path.write_text(script, encoding="utf-8")
-    with printed.open("w", encoding="utf-8") as file:
-        process = subprocess.Popen([*tool, sys.executable, str(path)], stdout=file, stderr=file, cwd=place,
-                                   env={**os.environ, **toolkit(os.environ)}, start_new_session=True)  # fmt: skip
-        try:
-            process.wait(timeout=_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    return printed.read_text(encoding="utf-8", errors="replace")[-400_000:]
+    return run_ncu([str(program), *tool[1:]] if tool else [], [str(path)], place, _LIMIT_S)
 
 
 def by_kernel(printed: str) -> dict[str, str]:

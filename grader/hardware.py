@@ -89,6 +89,14 @@ def toolkit(environment: Mapping[str, str]) -> dict[str, str]:
     return {} if home is None else {"CUDA_HOME": str(home)}
 
 
+def nsight_compute() -> Path | None:
+    """Nsight Compute's program `ncu`: on PATH, in a CUDA toolkit, or in its own folder; None if it is not installed."""
+    found = [Path(program)] if (program := shutil.which("ncu")) else []
+    found += [home / "bin" / "ncu" for home in _system_homes()]
+    found += sorted(Path("/opt/nvidia/nsight-compute").glob("*/ncu"), key=_numbers, reverse=True)
+    return next((path for path in found if os.access(path, os.X_OK)), None)
+
+
 def cuda_version(home: Path) -> str:
     """A toolkit's version, such as "13.0", read from its headers; "" if they do not say."""
     for header in (home / "include" / "cuda.h", home / "include" / "cuda_runtime_api.h"):

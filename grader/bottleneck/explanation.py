@@ -8,6 +8,7 @@ from typing import Any
 
 from grader.bottleneck.breakdown import breakdown, timed
 from grader.bottleneck.cause import ranked
+from grader.bottleneck.counters import Counted, agreement, measured
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Code, Evidence, Kernel
 from grader.bottleneck.time_model import Roofline, good_us, headroom, headroom_of, roofline_of, roofline_us
@@ -16,7 +17,7 @@ from grader.exercises import find
 from grader.verdict import Breakdown, Cause, Verdict
 from grader.words import plural, time
 
-__all__ = ["Explanation", "explain", "with_why"]
+__all__ = ["Explanation", "explain", "with_counters", "with_why"]
 
 _KERNELS = 6  # that are listed
 
@@ -32,13 +33,17 @@ class Explanation:
     ran: bool
     headroom: float | None = None  # the measured time over a good solution's, if there is a GPU
     roofline: Roofline | None = None
+    counted: Counted | None = None
+    measured: tuple[str, ...] = ()  # what the hardware counters say, or why they say nothing
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, text and numbers, ready for `json.dumps`."""
         plain = {"exercise": self.exercise.id, "ran": self.ran, "headroom": self.headroom}
         causes = [asdict(each) for each in self.causes]
         point = asdict(self.roofline) if self.roofline is not None else None
-        return {**plain, "causes": causes, **asdict(self.breakdown), "roofline": point, "seen": [*self.seen]}
+        counters = {"sentences": [*self.measured], "values": dict(self.counted.values) if self.counted else {}}
+        found = {**plain, "causes": causes, **asdict(self.breakdown), "roofline": point, "seen": [*self.seen]}
+        return found | ({"counters": counters} if self.measured else {})
 
 
 def explain(exercise: Exercise, source: str, *gathered: Evidence) -> Explanation:
@@ -53,6 +58,15 @@ def explain(exercise: Exercise, source: str, *gathered: Evidence) -> Explanation
         headroom=headroom(exercise, on_gpu) if on_gpu is not None else None,
         roofline=roofline_of(exercise, on_gpu) if on_gpu is not None else None,
     )
+
+
+def with_counters(explanation: Explanation, gathered: Sequence[Evidence], counted: Counted | str) -> Explanation:
+    """Return the explanation with what the hardware counters say, or with the sentence that says why they do not."""
+    if isinstance(counted, str):
+        return replace(explanation, measured=(counted,))
+    said = measured(explanation.exercise, counted)
+    said += agreement(explanation.exercise, explanation.causes, gathered, counted)
+    return replace(explanation, counted=counted, measured=tuple(said))
 
 
 def with_why(verdict: Verdict, source: str, simulated: Evidence) -> Verdict:

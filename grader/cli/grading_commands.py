@@ -85,7 +85,16 @@ def grade(
 
 
 def explain(
-    file: SolutionFile, exercise: OfExercise = None, device: OnDevice = Device.auto, as_json: AsJson = False
+    file: SolutionFile,
+    exercise: OfExercise = None,
+    device: OnDevice = Device.auto,
+    counters: Annotated[
+        bool,
+        typer.Option(
+            "--counters", help="Also read hardware counters with Nsight Compute, outside the sandbox: own code only."
+        ),
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Explain what limits the speed of a correct solution: the causes, their lines and the evidence.
 
@@ -93,6 +102,7 @@ def explain(
     Example: grader explain softmax.py
     """
     from grader.bottleneck.explanation import explain as explained
+    from grader.bottleneck.explanation import with_counters
     from grader.exercises import find
     from grader.feedback.report import explanation_as_text
     from grader.judge.service import Judge, devices_of, evidence_of
@@ -101,8 +111,14 @@ def explain(
     with Progress() as progress, contextlib.ExitStack() as ends:
         judges = [ends.enter_context(Judge(each)) for each in devices_of(device.value)]
         gathered = evidence_of(judges, submission.source, submission.exercise_id, progress=progress)
+        explanation = explained(find(submission.exercise_id), submission.source, *gathered)
+        if counters:
+            from grader.explore.profiling.counted_call import count
+
+            progress("reading hardware counters", 0, 0)
+            counted = count(explanation.exercise, submission.source, gathered)
+            explanation = with_counters(explanation, gathered, counted)
         progress.clear()
-    explanation = explained(find(submission.exercise_id), submission.source, *gathered)
     answer(as_json, explanation.to_dict(), explanation_as_text(explanation))
     raise typer.Exit(0 if explanation.ran else 1)
 

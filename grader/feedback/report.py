@@ -232,6 +232,7 @@ _BAR = 40
 _CAUSES = 4  # that are shown
 _SLOW = 1.3  # times a good solution's time
 _LINES = "Lines that move the most bytes"
+_COUNTERS = "Measured by counters"
 _COLOURS = {
     "bytes that must move": "good", "must move": "good", "arithmetic": "good", "extra bytes": "warn",
     "moved again": "warn", "launches": "bad", "fetched, not used": "bad", "torch": "calm",
@@ -243,6 +244,8 @@ def explanation_as_text(explanation: Explanation) -> str:
     blocks = [[_title(explanation)], _verdict(explanation), *_breakdown_text(explanation.breakdown)]
     if explanation.roofline is not None:
         blocks.append(["On the roofline", f"  {explanation.roofline.in_words}"])
+    if explanation.measured:
+        blocks.append([_COUNTERS, *(f"  {clean(said)}" for said in explanation.measured)])
     if explanation.seen:
         blocks.append(["Evidence", *(f"  {said}" for said in explanation.seen)])
     return "\n\n".join("\n".join(_indented(line) for line in block) for block in blocks) + "\n"
@@ -256,6 +259,8 @@ def explanation_as_html(explanation: Explanation) -> str:
     if explanation.roofline is not None:
         said = f"<p>{code(explanation.roofline.in_words)}</p>"
         parts.append(_part("On the roofline", roofline(explanation.roofline) + said))
+    if explanation.measured:
+        parts.append(_part(_COUNTERS, "".join(f"<p>{code(each)}</p>" for each in explanation.measured)))
     if explanation.seen:
         said = "".join(f"<p>{code(each)}</p>" for each in explanation.seen)
         parts.append(_part("", f"<details><summary>Evidence</summary>{said}</details>"))

@@ -48,18 +48,20 @@ def benchmark(exercise: object = None) -> None:
     _calmly(_STOPPED_MEASURING, lambda: _benchmark(_named(exercise, "benchmark")))
 
 
-def explain(exercise: object = None) -> None:
+def explain(exercise: object = None, *, counters: bool = False) -> None:
     """Explain what limits the speed of a function that passes its cases: the causes, their lines and the evidence.
 
     Its cell is observed in the simulator, and on the GPU if there is one. Nothing is graded.
 
     Args:
         exercise: the function, or the id of its exercise.
+        counters: whether to also read the hardware counters, on a GPU with Nsight Compute (`ncu`). This runs the cell
+            once more, outside the sandbox.
 
     Raises:
         GraderError: there is no such exercise, or its cell cannot be found.
     """
-    _calmly(_STOPPED_MEASURING, lambda: _explain(_named(exercise, "explain")))
+    _calmly(_STOPPED_MEASURING, lambda: _explain(_named(exercise, "explain"), counters))
 
 
 def continue_from(earlier: object, exercise: object) -> None:
@@ -132,8 +134,9 @@ def _under_nbgrader() -> bool:
     return bool(os.environ.get("NBGRADER_EXECUTION"))
 
 
-def _explain(exercise: object) -> None:
+def _explain(exercise: object, counters: bool) -> None:
     from grader.bottleneck.explanation import explain as explained
+    from grader.bottleneck.explanation import with_counters
     from grader.exercises import find
     from grader.feedback.report import explanation_as_html, explanation_as_text
     from grader.judge.service import devices_of, evidence_of, shared_judge
@@ -144,10 +147,16 @@ def _explain(exercise: object) -> None:
         live.progress("starting", 0, 0)
         judges = [shared_judge("auto" if each == "cuda" else each) for each in devices_of()]
         gathered = evidence_of(judges, submission.source, submission.exercise_id, progress=live.progress)
+        explanation = explained(find(submission.exercise_id), submission.source, *gathered)
+        if counters:
+            from grader.explore.profiling.counted_call import count
+
+            live.progress("reading hardware counters", 0, 0)
+            counted = count(explanation.exercise, submission.source, gathered)
+            explanation = with_counters(explanation, gathered, counted)
     except BaseException:
         live.clear()
         raise
-    explanation = explained(find(submission.exercise_id), submission.source, *gathered)
     live.finish(explanation_as_html(explanation), explanation_as_text(explanation))
 
 

@@ -411,6 +411,10 @@ report
 # For each cause that it finds, it names the line in your cell, a fix, the most that the fix can gain, and the evidence.
 # Treat a cause as a hypothesis: fix it, and measure again.
 #
+# On a machine with `ncu`, `explain(softmax, counters=True)` also runs your function under Nsight Compute and adds what the
+# hardware counted, such as the bytes that DRAM moved and the sectors per request. It says whether the counters confirm the
+# cause. Where `ncu` is missing or the counters are reserved, one sentence says so.
+#
 # `explain` compares what each cause costs. In the next exercise you do the same. This is the evidence about a slow call:
 
 # %%

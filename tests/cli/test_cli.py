@@ -168,6 +168,8 @@ def test_an_explanation_names_the_cause(tmp_path: Path, judge: FakeJudge) -> Non
     assert (shown.exit_code, judge.device) == (0, "simulator")
     assert "Line 7: one call launches a kernel 99 times" in " ".join(shown.output.split())
     assert json.loads(run("explain", path, "--json").output)["causes"][0]["kind"] == "many launches"
+    counters = json.loads(run("explain", path, "--counters", "--json").output)["counters"]
+    assert "need an NVIDIA GPU" in counters["sentences"][0]
     judge.claims = {"simulated": True, "runs": [], "codes": []}
     assert run("explain", path).exit_code == 1
 

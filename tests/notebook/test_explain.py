@@ -34,6 +34,9 @@ def test_the_cause_is_named_with_its_line(notebook: Any, judge: Any, monkeypatch
     assert "fetched, not used" in said
     assert "out &lt; x  # &lt;b&gt;" in notebook.html
     assert "fetched, not used 88%" in notebook.html
+    assert notebook.run("explain(softmax, counters=True)").success
+    assert "Measured by counters" in notebook.html
+    assert "Hardware counters were not read" in notebook.text
 
 
 def test_what_is_not_right_is_not_explained(notebook: Any, judge: Any, monkeypatch: Any) -> None:

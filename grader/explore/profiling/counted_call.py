@@ -1,0 +1,144 @@
+"""Run one call of the caller's own kernel under Nsight Compute, and return what the hardware counters say.
+
+It runs outside the sandbox, with the caller's own rights, because `ncu` has to control the process: it is for your own
+code, and no judge uses it. This file is also the program that `ncu` runs:
+
+    ncu … python -m grader.explore.profiling.counted_call EXERCISE FILE CASE
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from grader.bottleneck.counters import METRICS, Counted, counted_in
+from grader.bottleneck.evidence import Evidence
+from grader.exercise import Case, Exercise
+from grader.exercises import find
+from grader.hardware import nsight_compute, toolkit
+
+__all__ = ["count", "run_ncu"]
+
+_LIMIT_S = 300.0  # an extension may be compiled within it
+_LAUNCHES = 32  # that are counted: each is repeated for every group of counters
+_SHOWN = 300  # characters of ncu's own message
+_REFUSED = (
+    "This machine reserves the hardware counters for administrators (ERR_NVGPUCTRPERM). Its administrator can allow "
+    "them to all users: load the driver's module with `NVreg_RestrictProfilingToAdminUsers=0`, or start the container "
+    "with `--cap-add=SYS_ADMIN`."
+)
+_MISSING = "Hardware counters were not read: `ncu` (Nsight Compute, part of the CUDA toolkit) was not found."
+_NOT_ON_GPU = "Hardware counters were not read: they need an NVIDIA GPU, and a function that passes its cases there."
+
+
+def count(exercise: Exercise, source: str, gathered: Sequence[Evidence]) -> Counted | str:
+    """Count one untimed call of the slowest observed case. If that is not possible, return the reason in a sentence."""
+    on_gpu = next((each for each in gathered if not each.simulated and each.runs), None)
+    if on_gpu is None:
+        return _NOT_ON_GPU
+    program = nsight_compute()
+    if program is None:
+        return _MISSING
+    timed = {case.name for case in exercise.timed_cases}
+    runs = [run for run in on_gpu.runs if run.case.name in timed] or on_gpu.runs
+    case = max(runs, key=lambda run: run.us or 0.0).case
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "submission.py")
+        path.write_text(source, encoding="utf-8")
+        options = ["--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(METRICS)]
+        options += ["--profile-from-start", "off", "--launch-count", str(_LAUNCHES)]
+        options += ["--target-processes", "application-only"]
+        words = ["-m", "grader.explore.profiling.counted_call", exercise.id, str(path), case.name]
+        printed = run_ncu([str(program), *options], words, folder, _LIMIT_S)
+    return counted_in(printed, case, _LAUNCHES) or _why_not(printed)
+
+
+def _why_not(printed: str) -> str:
+    if "ERR_NVGPUCTRPERM" in printed:
+        return _REFUSED
+    errors = [line for line in printed.splitlines() if line.startswith("==ERROR==")]
+    said = (errors or [line for line in printed.splitlines() if line.strip()][-1:] or ["nothing"])[0]
+    return f"Hardware counters were not read. `ncu` said: {said.replace('`', chr(39))[:_SHOWN]}"
+
+
+def run_ncu(tool: Sequence[str], words: Sequence[str], folder: str | Path, limit_s: float) -> str:
+    """Run this Python with `words` under a tool, in a folder, and return what both print, at most 400,000 characters.
+
+    After `limit_s` seconds all of its processes are ended. An empty `tool` runs Python alone.
+    """
+    root = str(Path(__file__).parents[3])
+    paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, **toolkit(os.environ), "PYTHONPATH": paths, "LC_ALL": "C.UTF-8"}
+    printed = Path(folder, "printed.txt")
+    with printed.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen([*tool, sys.executable, *words], stdout=file, stderr=file, cwd=folder,
+                                   env=environment, start_new_session=True)  # fmt: skip
+        try:
+            process.wait(timeout=limit_s)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            file.write(f"\n==ERROR== It took longer than {limit_s:.0f} s and was ended.\n")
+    return printed.read_text(encoding="utf-8", errors="replace")[-400_000:]
+
+
+def main(exercise_id: str, path: str, case_name: str) -> None:
+    """Make the case's inputs, call twice outside the profiled range to warm up, and once inside it."""
+    import torch
+
+    from grader.worker import gpu_start
+
+    gpu_start.start(one_queue=False)
+    exercise = find(exercise_id)
+    every = (*exercise.timed_cases, *exercise.plot_cases, *exercise.cases)
+    case = next(each for each in every if each.name == case_name)
+    spec = importlib.util.spec_from_file_location("submission", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    entry, tensors = getattr(module, exercise.entry), inputs_of(exercise, case)
+    cuda: Any = torch.cuda
+
+    def call() -> None:
+        exercise.harness(entry, *tensors) if exercise.harness is not None else entry(*tensors)
+        cuda.synchronize()
+
+    call()
+    call()
+    cuda.cudart().cudaProfilerStart()
+    call()
+    cuda.cudart().cudaProfilerStop()
+
+
+def inputs_of(exercise: Exercise, case: Case, device: str = "cuda") -> list[Any]:
+    """Return new random tensors for all arrays of a case, drawn and laid out as in the judge."""
+    import torch
+
+    from grader.judge.checking.buffers import draw, generator
+    from grader.protocol.arena import place
+
+    source = generator(device)
+    drawn = {array.name: draw(array, case.fill, source) for array in case.arrays}
+    if exercise.draw is not None:
+        drawn |= exercise.draw(case, source, None)
+    tensors = []
+    for array in case.arrays:
+        slot, _ = place("", 0, array.shape, array.dtype, array.row_padding, array.transposed)
+        room = torch.empty(slot.span, dtype=getattr(torch, array.dtype), device=device)
+        tensors.append(room.as_strided(slot.shape, slot.strides).copy_(drawn[array.name]))
+    return tensors
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
