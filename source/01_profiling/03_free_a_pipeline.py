@@ -22,7 +22,7 @@ import warnings
 
 os.environ["KINETO_LOG_LEVEL"] = "99"  # the profiler's own log stays off
 warnings.filterwarnings("ignore", "Warning: Profiler clears")  # some versions say so without need
-from grader import benchmark, check, device
+from grader import benchmark, check, device, explain
 from grader.explore import compare, recorded, recorded_output, recorded_trace, show_timeline
 
 device
@@ -403,18 +403,23 @@ report
 # your function passes its cases:
 #
 # ```python
-# from grader import explain
-#
 # explain(softmax)
 # ```
 #
 # For each cause that it finds, it names the line in your cell, a fix, the most that the fix can gain, and the evidence.
 # Treat a cause as a hypothesis: fix it, and measure again.
 #
-# On a machine with `ncu`, `explain(softmax, counters=True)` also runs your function under Nsight Compute and adds what the
-# hardware counted, such as the bytes that DRAM moved and the sectors per request. It says whether the counters confirm the
-# cause. Where `ncu` is missing or the counters are reserved, one sentence says so.
-#
+# With `counters=True` it also runs your function under `ncu`, and adds what the hardware counted, such as the bytes that DRAM
+# moved. It says whether the counters confirm the cause. If `ncu` is missing or refused, one sentence says why. Try it on
+# your `unblock`:
+
+# %%
+if device == "cuda":
+    explain(unblock, counters=True)
+else:
+    print("Hardware counters need a GPU. The recorded report above has some of them.")
+
+# %% [markdown]
 # `explain` compares what each cause costs. In the next exercise you do the same. This is the evidence about a slow call:
 
 # %%
