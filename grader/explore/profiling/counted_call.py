@@ -63,9 +63,12 @@ def count(exercise: Exercise, source: str, gathered: Sequence[Evidence]) -> Coun
 def _why_not(printed: str) -> str:
     if "ERR_NVGPUCTRPERM" in printed:
         return _REFUSED
-    errors = [line for line in printed.splitlines() if line.startswith("==ERROR==")]
-    said = (errors or [line for line in printed.splitlines() if line.strip()][-1:] or ["nothing"])[0]
-    return f"Hardware counters were not read. `ncu` said: {said.replace('`', chr(39))[:_SHOWN]}"
+    lines = [line.strip() for line in printed.splitlines() if line.strip() and not line.startswith("==PROF==")]
+    said = [line for line in lines if line.startswith("==ERROR==")][:1]  # the program's own error is in its last line
+    said += [line for line in lines if not line.startswith("==")][-1:]
+    return (
+        f"Hardware counters were not read. `ncu` said: {' '.join(said or ['nothing']).replace('`', chr(39))[:_SHOWN]}"
+    )
 
 
 def run_ncu(tool: Sequence[str], words: Sequence[str], folder: str | Path, limit_s: float) -> str:
