@@ -1,5 +1,5 @@
 # mistake: the accumulator that is handed to tl.dot is float16
-# says: refused the accumulator, its third argument: it must be float32
+# says: dtype=tl.float32)
 # runs: simulator
 
 import triton
