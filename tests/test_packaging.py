@@ -76,7 +76,7 @@ def test_pins_are_exact_and_local_to_no_build(name: str) -> None:
 
 def test_torch_and_triton_are_pinned_together() -> None:
     """The CPU build of torch does not require Triton; these are the versions that its CUDA build requires."""
-    pairs = {"2.13.0": "3.7.1", "2.10.0": "3.6.0"}
+    pairs = {"2.15.0": "3.9.0", "2.10.0": "3.6.0"}
     for name in CONSTRAINTS.values():
         pins = _pins(name)
         torch, triton = (next(iter(pins[each][0].specifier)).version for each in ("torch", "triton"))
@@ -290,7 +290,7 @@ def test_what_moved_between_two_sets_of_pins_is_said(tmp_path: Path) -> None:
 
 def test_packages_that_pyproject_does_not_allow_yet_are_listed(tmp_path: Path) -> None:
     """`.ci/newest --list` asks pip for the newest of each dependency, without bounds, and compares."""
-    found = {"numpy": "99.0", "typer": "99.0", "jupyterlab": "4.6.1", "cuda-toolkit": "13.2.0"}
+    found = {"numpy": "99.0", "typer": "99.0", "jupyterlab": "4.6.1", "cuda-toolkit": "13.3.0"}
     report = {"install": [{"metadata": {"name": name, "version": version}} for name, version in found.items()]}
     (tmp_path / "pip.py").write_text(
         f"import sys\nopen({str(tmp_path / 'asked')!r}, 'w').write(' '.join(sys.argv))\nprint({json.dumps(report)!r})"
