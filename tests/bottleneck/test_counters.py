@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,13 @@ def test_a_refusal_says_who_can_allow_counters(monkeypatch: Any, tmp_path: Path)
         program.write_text(f"#!/bin/sh\necho '==ERROR== {message}'\nexit 1\n")
         program.chmod(0o755)
         assert said in str(counted_call.count(TRANSPOSE, "", evidence))
+
+
+def test_ninja_is_found_next_to_python_whatever_the_path_is(monkeypatch: Any, tmp_path: Path) -> None:
+    """JupyterLab may run from an environment that no shell has activated."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    printed = counted_call.run_ncu([], ["-c", "import os; print(os.environ['PATH'])"], tmp_path, 60)
+    assert str(Path(sys.executable).parent) in printed.strip().split(":")
 
 
 def test_inputs_are_laid_out_as_in_the_judge() -> None:

@@ -78,7 +78,9 @@ def run_ncu(tool: Sequence[str], words: Sequence[str], folder: str | Path, limit
     """
     root = str(Path(__file__).parents[3])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, **toolkit(os.environ), "PYTHONPATH": paths, "LC_ALL": "C.UTF-8"}
+    programs = os.path.dirname(sys.executable)  # where pip installs ninja, even if it is not in PATH
+    path = os.pathsep.join((programs, os.environ.get("PATH", os.defpath)))
+    environment = {**os.environ, **toolkit(os.environ), "PATH": path, "PYTHONPATH": paths, "LC_ALL": "C.UTF-8"}
     printed = Path(folder, "printed.txt")
     with printed.open("w", encoding="utf-8") as file:
         process = subprocess.Popen([*tool, sys.executable, *words], stdout=file, stderr=file, cwd=folder,
