@@ -188,6 +188,7 @@ _FOUND = rung(
 )
 LS_OPEN = replace(
     _FOUND,
+    case_limit_s=60.0,  # without a GPU, a block per frequency takes 13 s on a fast machine
     launches=8,  # the fastest solutions take a tenth of a rung's time; with more, the oracle would dominate
     # The common suspects come first, except for NaN, which has different causes here.
     suspects=(*(each for each in _FOUND.suspects if each is not UNWRITTEN), *_SUSPECTS),
