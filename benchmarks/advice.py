@@ -1,17 +1,20 @@
-"""Compare three tools on ten slow kernels: Nsight Compute's own advice, torch.profiler and `explain`.
+"""Compare four tools on ten slow kernels: Nsight Compute's own advice, Nsight Python, torch.profiler and `explain`.
 
-    python -m benchmarks.advice gather    # on a GPU: asks the two tools
+    python -m benchmarks.advice gather [profiler] [ncu] [nsight]    # on a GPU: asks these three, or some of them
     python -m benchmarks.advice table     # writes results/slow/<gpu>.md, with the evidence of benchmarks.slow
 
-`ncu` needs the GPU's performance counters, which a machine's owner may refuse; its message is then recorded.
+`ncu` needs the GPU's performance counters, which a machine's owner may refuse; its message is then recorded. Nsight
+Python (`pip install nsight-python`; 0.9.6 is the last version for an `ncu` older than 2026.2) runs `ncu` as well.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,7 @@ _CELL = 300  # characters of a tool's cell
 _CALLS = """
 import importlib.util, sys, torch
 torch.manual_seed(0)
+calls = {{}}
 for name, path, entry, arrays in {calls!r}:
     spec = importlib.util.spec_from_file_location(name.replace("/", "_"), path)
     module = importlib.util.module_from_spec(spec)
@@ -51,6 +55,7 @@ for name, path, entry, arrays in {calls!r}:
     call = getattr(module, entry)
     call(*made)
     torch.cuda.synchronize()
+    calls[name] = call, made
 """
 _FOR_NCU = """
     torch.cuda.cudart().cudaProfilerStart()
@@ -69,10 +74,36 @@ _FOR_TORCH = """
     for row in sorted(rows, key=lambda row: -row.self_device_time_total)[:2]:
         print(f"{row.key[:60]}: {row.count} ×, {row.self_device_time_total:.0f} µs in all", flush=True)
 """
+_FOR_NSIGHT = """
+import nsight
+METRICS = {
+    "gpu__time_duration.sum": "µs",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed": "% of DRAM's peak",
+    "l1tex__throughput.avg.pct_of_peak_sustained_active": "% of L1's peak",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed": "% of the SMs' peak",
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "% occupancy",
+}
+
+@nsight.analyze.kernel(configs=[(0,)], metrics=list(METRICS), combine_kernel_metrics=lambda a, b: max(a, b),
+                       thermal_mode="off", output="quiet")
+def once(config):
+    for name, (call, made) in calls.items():
+        with nsight.annotate(name):
+            call(*made)
+            torch.cuda.synchronize()
+
+found = once().to_dataframe()
+for name, rows in found.groupby("Annotation", sort=False):
+    values = {row.Metric: row.AvgValue for row in rows.itertuples()}
+    values["gpu__time_duration.sum"] /= 1000  # from ns
+    print("<0," + name + ">" + ", ".join(f"{values[metric]:,.0f} {unit}" for metric, unit in METRICS.items()))
+"""
+_MANY = "vector_add/one_launch_per_part"  # 4,096 launches, each of which Nsight Python would repeat
+_TOOLS = ("profiler", "ncu", "nsight")
 
 
-def gather(names: Sequence[str] = KERNELS) -> None:
-    """Ask torch.profiler and `ncu` about each kernel, on the last timed case, and keep what they print."""
+def gather(tools: Sequence[str] = _TOOLS, names: Sequence[str] = KERNELS) -> None:
+    """Ask each tool about each kernel, on the last timed case, and keep what it prints."""
     by_name = {each.name: each for each in corpus()}
     with tempfile.TemporaryDirectory() as place:
         calls = []
@@ -82,24 +113,30 @@ def gather(names: Sequence[str] = KERNELS) -> None:
             path.write_text(by_name[name].source, encoding="utf-8")
             arrays = [(array.shape, array.dtype) for array in exercise.timed_cases[-1].arrays]
             calls.append((name, str(path), exercise.entry, arrays))
-        script = _CALLS.format(calls=calls)
-        ncu = ["ncu", "--nvtx", "--profile-from-start", "off", "--launch-count", str(_LAUNCHES)]
-        ncu += [word for section in _SECTIONS for word in ("--section", section)]
-        for tool, command, more in (("profiler", [], _FOR_TORCH), ("ncu", ncu, _FOR_NCU)):
-            printed = _asked(place, command, script + more)
+        for tool in tools:
+            printed = _asked(place, tool, calls)
             EVIDENCE.mkdir(exist_ok=True)
             keep(_path(), {"tool": tool, "printed": printed})
             print(tool, printed[-3000:], sep="\n", flush=True)
 
 
-def _asked(place: str, tool: Sequence[str], script: str) -> str:
-    """Return what a tool prints about the script, or why there is nothing."""
-    program = nsight_compute()
-    if tool and program is None:
-        return f"{tool[0]} is not installed."
+def _asked(place: str, tool: str, calls: Sequence[tuple[Any, ...]]) -> str:
+    """Return what a tool prints about the calls, or why there is nothing."""
+    program, command = nsight_compute(), []
+    if tool != "profiler" and program is None:
+        return "==ERROR== ncu is not installed."
+    if tool == "ncu":
+        command = [str(program), "--nvtx", "--profile-from-start", "off", "--launch-count", str(_LAUNCHES)]
+        command += [word for section in _SECTIONS for word in ("--section", section)]
+    if tool == "nsight":
+        if find_spec("nsight") is None:
+            return "==ERROR== nsight-python is not installed."
+        os.environ["PATH"] = os.pathsep.join((str(Path(str(program)).parent), os.environ.get("PATH", os.defpath)))
+        calls = [each for each in calls if each[0] != _MANY]
+    body = {"profiler": _FOR_TORCH, "ncu": _FOR_NCU, "nsight": _FOR_NSIGHT}[tool]
     path = Path(place, "calls.py")
-    path.write_text(script, encoding="utf-8")
-    return run_ncu([str(program), *tool[1:]] if tool else [], [str(path)], place, _LIMIT_S)
+    path.write_text(_CALLS.format(calls=calls) + body, encoding="utf-8")
+    return run_ncu(command, [str(path)], place, _LIMIT_S)
 
 
 def by_kernel(printed: str) -> dict[str, str]:
@@ -134,18 +171,19 @@ def _percent(text: str) -> float:
 def table() -> Path:
     """Write the table, and return its path."""
     printed = {row["tool"]: row["printed"] for row in kept(_path())}
-    of_ncu, of_torch = by_kernel(printed["ncu"]), by_kernel(printed["profiler"])
+    of_ncu, of_nsight, of_torch = (by_kernel(printed.get(tool, "")) for tool in ("ncu", "nsight", "profiler"))
     slow_ones, found = {each.name: each for each in corpus()}, answers(texts())
     gpu = next(answer.gpu for answer in found.values())
     lines = [
-        f"# Ten slow kernels, and what three tools tell about them ({gpu})",
+        f"# Ten slow kernels, and what four tools tell about them ({gpu})",
         "",
         "`python -m benchmarks.advice` wrote this page. The gain is that of the same work without the cause.",
         f"`ncu` had the sections {', '.join(_SECTIONS)}.",
         "Its two pieces of advice with the largest estimates are shown. A cell has at most 300 characters.",
+        "Nsight Python gives numbers and no advice: of several kernels, each is the largest.",
         "",
-        "| Kernel and cause | Gain | `ncu` | torch.profiler | `explain` |",
-        "| --- | --- | --- | --- | --- |",
+        "| Kernel and cause | Gain | `ncu` | Nsight Python | torch.profiler | `explain` |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for name in KERNELS:
         answer = found.get(f"slow/{name}")
@@ -155,7 +193,8 @@ def table() -> Path:
         cells = [
             f"`{name}`: {slow_ones[name].cause}",
             f"{brings:.1f}×" if brings else "",
-            _short(advice_of(of_ncu.get(name, ""))[:_FIRST]) or _nothing(printed["ncu"], name in of_ncu),
+            _short(advice_of(of_ncu.get(name, ""))[:_FIRST]) or _nothing(printed.get("ncu", ""), name in of_ncu),
+            _short([of_nsight.get(name, "").strip()]) or _nothing(printed.get("nsight", ""), name in of_nsight),
             _short([of_torch.get(name, "").strip().replace("\n", "; ")]),
             _short([sentence(cause) for cause in answer.with_gpu[:_FIRST]]) or "no cause",
         ]
@@ -186,8 +225,8 @@ def _path() -> Path:
 
 def main(arguments: Sequence[str]) -> Any:
     """The command."""
-    if list(arguments) == ["gather"]:
-        return gather()
+    if arguments[:1] == ["gather"] and set(arguments[1:]) <= set(_TOOLS):
+        return gather(arguments[1:] or _TOOLS)
     if list(arguments) == ["table"]:
         return print(table())
     raise SystemExit(__doc__)

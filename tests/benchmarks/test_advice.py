@@ -59,11 +59,13 @@ def test_the_ten_kernels_are_in_the_corpus() -> None:
 
 
 def test_a_refusal_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without counters, the table has the tool's own message."""
+    """Without counters, the table has the tool's own message, and says which tool was missing."""
     monkeypatch.setattr(slow, "EVIDENCE", tmp_path)
     monkeypatch.setattr(advice, "EVIDENCE", tmp_path)
     refused = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access counters"
-    lines = {"profiler": "<0,vector_add/block_of_32>add_kernel: 1 ×, 90 µs in all", "ncu": refused}
+    monkeypatch.setattr(advice, "nsight_compute", lambda: None)
+    missing = advice._asked(str(tmp_path), "nsight", [])
+    lines = {"profiler": "<0,vector_add/block_of_32>add_kernel: 1 ×, 90 µs in all", "ncu": refused, "nsight": missing}
     for tool, printed in lines.items():
         advice.keep(tmp_path / "advice.jsonl", {"tool": tool, "printed": printed})
     text = next(each for each in slow.texts() if each.name == "slow/vector_add/block_of_32")
@@ -72,7 +74,7 @@ def test_a_refusal_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     advice.keep(tmp_path / "nvidia-l4.jsonl", row)
     monkeypatch.setattr(slow, "gpus", lambda: ())
     said = advice.table().read_text()
-    assert f"| {refused} | add_kernel: 1 ×, 90 µs in all | no cause |" in said
+    assert f"| {refused} | ==ERROR== ncu is not installed. | add_kernel: 1 ×, 90 µs in all | no cause |" in said
 
 
 def test_a_twin_of_the_corpus_lacks_one_cause_and_a_reference_all() -> None:
