@@ -197,6 +197,7 @@ class Forked:
                 request.settimeout(_LIMIT_S)
                 request.connect(path)
                 said = {"code": code, "fds": [*fds], "env": env, "folder": folder, "apart": pipe}
+                said["cores"] = sorted(os.sched_getaffinity(0))  # a child of ours would have them as well
                 socket.send_fds(request, [json.dumps(said).encode()], [*fds, *printed, ends])
                 self.pid = int(request.recv(16))
             self._pidfd = os.pidfd_open(self.pid)
@@ -264,6 +265,7 @@ def serve(fd: int, trusted: bool) -> None:
 def _supervise(asked: dict[str, Any], given: list[int], set_by_imports: dict[str, str]) -> None:
     """Like `trampoline._supervise`: runs the code in a child, and reports its exit status."""
     *fds, stdout, stderr, ends = given
+    os.sched_setaffinity(0, asked["cores"])
     child = os.fork()
     if child == 0:
         status = 1
