@@ -275,11 +275,11 @@ def missing(api: Any, assignment: str, student: str, others: Collection[str] = (
     )
 
 
-def first_names(names: Iterable[str], most: int = 5) -> str:
-    """The first names in alphabetical order, such as "a, b and 3 more"."""
+def first_names(names: Iterable[str]) -> str:
+    """The first five names in alphabetical order, such as "a, b, c, d, e and 3 more"."""
     ordered = sorted(map(on_one_line, names))
-    more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
-    return ", ".join(ordered[:most]) + more
+    more = f" and {len(ordered) - 5} more" if len(ordered) > 5 else ""
+    return ", ".join(ordered[:5]) + more
 
 
 def has_exchange_folder(api: Any) -> bool:
