@@ -16,7 +16,6 @@ from typing import Any, Literal
 from grader.classroom import course_folder as folder
 from grader.classroom import inbox
 from grader.classroom.answers import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
-from grader.classroom.graded_notebooks import verdict_in
 from grader.classroom.grading import judging, verdict_store
 from grader.classroom.grading.judging import Judging, Regrade
 from grader.classroom.grading.verdict_store import Task
@@ -321,7 +320,7 @@ def graded_verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:
                 f"the judge's findings in {notebook} cannot be read ({type(error).__name__}): grade again with --force"
             )
             continue
-        found += filter(None, map(verdict_in, cells))
+        found += filter(None, map(folder.verdict_in, cells))
     return found, problems
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.classroom import course_folder as folder
 from grader.classroom.answers import Result
-from grader.classroom.graded_notebooks import check_cells, graded_notebooks, verdict_in
+from grader.classroom.course_folder import check_cells, graded_notebooks, verdict_in
 from grader.classroom.term.class_grades import cell_title
 from grader.classroom.term.grade_export import as_text_cell
 from grader.errors import ClassroomError
