@@ -178,7 +178,7 @@ def drift(steps: int, recurrence: bool = False) -> Any:
 
 def draw_fast_sine() -> Picture:
     """Draw the error of the fast sine over the angle, and that of rounding the angle to float32."""
-    figure, axes = _axes("angle, radians", "largest error")
+    figure, axes = _axes("angle, radians")
     edges = np.linspace(0, _ANGLES, 61)
     source = np.random.default_rng(0)
     fast, angle = [], []
@@ -200,7 +200,7 @@ def draw_fast_sine() -> Picture:
 
 def draw_drift() -> Picture:
     """Draw the error of rotating instead of calling sine and cosine, over the number of steps."""
-    figure, axes = _axes("steps from the last sine and cosine", "largest error")
+    figure, axes = _axes("steps from the last sine and cosine")
     rotated, recurred = drift(256), drift(256, recurrence=True)
     x = np.arange(1, len(rotated))
     axes.plot(x, recurred[1:], color=ORANGE, linewidth=2.2, linestyle="--", label="from the two steps before")
@@ -215,9 +215,9 @@ def draw_drift() -> Picture:
     return finish(figure, alt)
 
 
-def _axes(x: str, y: str) -> tuple[Any, Any]:
+def _axes(x: str) -> tuple[Any, Any]:
     figure, axes = chart(7.4, 3.6)
     axes.set_xlabel(x, color=DARK)
-    axes.set_ylabel(y, color=DARK)
+    axes.set_ylabel("largest error", color=DARK)
     axes.grid(True, which="major", alpha=0.3)
     return figure, axes
