@@ -16,9 +16,8 @@ from typing import Any, Literal
 from grader.classroom import course_folder as folder
 from grader.classroom import inbox
 from grader.classroom.answers import AssignmentStatus, AutogradeResult, ReleaseResult, StatusResult, StudentResult
-from grader.classroom.graded_notebooks import verdict_in
-from grader.classroom.grading import judging, regrade, verdict_store
-from grader.classroom.grading.judging import Judging
+from grader.classroom.grading import judging, verdict_store
+from grader.classroom.grading.judging import Judging, Regrade
 from grader.classroom.grading.verdict_store import Task
 from grader.classroom.grading.workers import ThisProcess, Workers, side_by_side
 from grader.classroom.new_course import init
@@ -155,7 +154,7 @@ def autograde(
         if student is not None and student not in students:
             raise ClassroomError(f"{student} has not submitted {assignment}; {plural(len(students), 'student')} did.")
         students = [student] if student is not None else students
-        forced = regrade.begin(Path(api.coursedir.root), assignment, students, force=force, alone=student is not None)
+        forced = judging.begin_regrade(api.coursedir.root, assignment, students, force=force, alone=student is not None)
         if forced.goes_on:
             warnings.append(f"went on with an interrupted --force, {plural(len(forced.students), 'student')}")
         done = folder.graded(api, assignment) - forced.students
@@ -249,7 +248,7 @@ def _grade_all(
     api: Any,
     assignment: str,
     again: list[str],
-    forced: regrade.Regrade,
+    forced: Regrade,
     opened: contextlib.AbstractContextManager[Judging],
     tell: Progress,
 ) -> dict[str, str]:
@@ -321,7 +320,7 @@ def graded_verdicts(autograded: Path) -> tuple[list[Verdict], list[str]]:
                 f"the judge's findings in {notebook} cannot be read ({type(error).__name__}): grade again with --force"
             )
             continue
-        found += filter(None, map(verdict_in, cells))
+        found += filter(None, map(folder.verdict_in, cells))
     return found, problems
 
 

@@ -1,9 +1,13 @@
-"""A course folder through nbgrader's API: its paths, the state of its assignments, and nbgrader's errors."""
+"""A course folder through nbgrader's API: its paths, the state of its assignments, and nbgrader's errors.
+
+Also the notebooks in `autograded/`, and the verdicts in their check cells.
+"""
 
 from __future__ import annotations
 
 import filecmp
 import functools
+import json
 import os
 import re
 import shlex
@@ -11,7 +15,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +25,7 @@ from grader.classroom.copying import TIMESTAMP
 from grader.errors import ClassroomError, UnusableSubmission
 from grader.exercises import EXERCISES, PACKAGED, found
 from grader.submission.file_reading import read_notebook
+from grader.verdict import Verdict
 from grader.words import on_one_line
 
 _GRADEBOOK_WAIT_S = 60  # while another program, such as the Formgrader, holds SQLite's lock; its default is 5
@@ -192,6 +197,33 @@ def graded(api: Any, assignment: str) -> set[str]:
     }
 
 
+def graded_notebooks(api: Any, assignment: str, student: str) -> list[tuple[Path, dict[str, Any]]]:
+    """A student's graded notebooks that can be read, as parsed JSON."""
+    found = []
+    for notebook in sorted(path(api, "autograded", assignment, student).glob("*.ipynb")):
+        with suppress(OSError, ValueError, RecursionError):  # `autograde` reports it
+            found.append((notebook, dict(json.loads(notebook.read_bytes()))))
+    return found
+
+
+def check_cells(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The check cells of a parsed notebook."""
+    cells = []
+    for cell in document.get("cells", ()):
+        about = cell.get("metadata", {}).get("nbgrader", {})
+        if about.get("grade") and str(about.get("grade_id", "")).startswith(CHECK_PREFIX):
+            cells.append(cell)
+    return cells
+
+
+def verdict_in(cell: dict[str, Any]) -> Verdict | None:
+    """The judge's verdict in a check cell."""
+    try:
+        return Verdict.from_dict(cell["metadata"]["grader"]["verdict"])
+    except (KeyError, TypeError):  # not judged, or by another version of the grader
+        return None
+
+
 def timestamp(coursedir: Any, assignment: str, student: str) -> datetime | None:
     """When a student's collected work was submitted, in UTC; None if that is unknown."""
     from nbgrader.utils import parse_utc
@@ -275,11 +307,11 @@ def missing(api: Any, assignment: str, student: str, others: Collection[str] = (
     )
 
 
-def first_names(names: Iterable[str], most: int = 5) -> str:
-    """The first names in alphabetical order, such as "a, b and 3 more"."""
+def first_names(names: Iterable[str]) -> str:
+    """The first five names in alphabetical order, such as "a, b, c, d, e and 3 more"."""
     ordered = sorted(map(on_one_line, names))
-    more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
-    return ", ".join(ordered[:most]) + more
+    more = f" and {len(ordered) - 5} more" if len(ordered) > 5 else ""
+    return ", ".join(ordered[:5]) + more
 
 
 def has_exchange_folder(api: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from grader.classroom import course_folder as folder
 from grader.classroom.answers import Rescored, RescoreResult
-from grader.classroom.graded_notebooks import check_cells, graded_notebooks, verdict_in
+from grader.classroom.course_folder import check_cells, graded_notebooks, verdict_in
 from grader.classroom.grading.verdict_store import write_in_one_step
 from grader.classroom.preprocessor import outputs_of, points_of
 from grader.classroom.run_log import RunLog, run_log

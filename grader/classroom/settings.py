@@ -161,7 +161,7 @@ def apply(c: Any) -> None:
         "grader.classroom.preprocessor.SaveVerdicts", "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]  # fmt: skip
-    c.GenerateFeedback.exporter_class = "grader.classroom.feedback_page.FeedbackPage"
+    c.GenerateFeedback.exporter_class = "grader.classroom.student_feedback.FeedbackPage"
     c.FeedbackPage.template_name = "class_feedback"
     c.FeedbackPage.extra_template_basedirs = [str(Path(__file__).parent / "templates")]
     c.GenerateFeedback.preprocessors = [

@@ -106,11 +106,11 @@ def _gate(exercise: Exercise, number: int, asked: Any) -> Gate:
     )
 
 
-def _must_be_a_table(place: str, asked: Any, known: Any, kind: str = "key") -> None:
+def _must_be_a_table(place: str, asked: Any, known: Any) -> None:
     if not isinstance(asked, dict):
         raise _Fault(f"{place}: it must be a table.")
     for name in asked:
-        _must_be_known(place, name, known, kind)
+        _must_be_known(place, name, known, "key")
 
 
 def _must_be_known(place: str, name: Any, known: Any, kind: str) -> None:

@@ -109,7 +109,7 @@ def as_html(verdict: Verdict, source: str = "") -> str:
         excerpt=_excerpt(source, s.failure.line if s.failure else None),
         log=_printed(verdict),
         breakdown=markup(_breakdown_html(verdict.breakdown)) if s.why and verdict.breakdown else "",
-        **_picture(verdict, s),
+        **_picture(s),
     )
 
 
@@ -131,7 +131,7 @@ def _mark(case: CaseResult) -> tuple[str, str, str]:
     return ran if was_run(case) else ("skipped", "–", "not run")
 
 
-def _picture(verdict: Verdict, s: Summary) -> dict[str, Any]:
+def _picture(s: Summary) -> dict[str, Any]:
     mismatch = s.failing.mismatch if s.failing else None
     if s.failing is None or mismatch is None or (s.exercise is not None and s.exercise.answers):
         return {"picture": "", "caption": ""}

@@ -14,7 +14,7 @@ from grader.exercise import Exercise
 from grader.exercises import EXERCISES, find
 from grader.feedback.summary import to_look_at
 from grader.leaderboard.fingerprint import fingerprint
-from grader.leaderboard.ghost_rows import REFERENCE
+from grader.leaderboard.standings import REFERENCE
 from grader.leaderboard.store import Run, Store
 from grader.submission import Submission, from_file
 from grader.verdict import ONLY_PRACTICE, Environment, Progress, Verdict

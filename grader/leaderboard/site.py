@@ -17,10 +17,8 @@ import jinja2
 from grader.errors import GraderError
 from grader.exercises import EXERCISES
 from grader.feedback.report import NO_TEX
-from grader.leaderboard.course_board import FLOOR, course_boards
-from grader.leaderboard.ghost_rows import Ghost
 from grader.leaderboard.ranking import TIES_WITHIN, Interval, Row, Unranked
-from grader.leaderboard.standings import MADE_BY, Board, boards, to_json
+from grader.leaderboard.standings import FLOOR, MADE_BY, Board, Ghost, boards, course_boards, to_json
 from grader.words import on_one_line
 
 if TYPE_CHECKING:

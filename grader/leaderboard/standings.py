@@ -1,20 +1,23 @@
-"""The publishable standings in a store, as plain data and as `standings.json`."""
+"""The publishable standings in a store, as plain data and as `standings.json`.
+
+A board is of one exercise. The course's board has the geometric mean of a student's ratios over the exercises that were
+ranked. Ghost rows have no rank and show where the numbers come from: the reference, the baseline and the limit.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import TYPE_CHECKING, Any
 
 from grader.errors import GraderError
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES
-from grader.leaderboard.course_board import course_boards
-from grader.leaderboard.ghost_rows import REFERENCE, Ghost, ghosts
-from grader.leaderboard.ranking import Interval, Row, Unranked, assign, rank
+from grader.leaderboard.ranking import Interval, Row, Unranked, assign, places, rank, row_of, timings_of
 from grader.verdict import PRACTICE_CLOCK
 
 if TYPE_CHECKING:
@@ -22,7 +25,26 @@ if TYPE_CHECKING:
     from grader.verdict import Verdict
 
 MADE_BY = "grader leaderboard"  # marks published files
+REFERENCE = "*reference*"  # the student in a run's entries whose work is the course's own solution
+REFERENCE_NAME = "the course’s solution"
+LIMIT_NAME = "the limit of the hardware"
+FLOOR = 0.1  # the ratio of an exercise without a rank; also the least that a ranked one counts
 _VERSION = 5
+
+
+@dataclass(frozen=True)
+class Ghost:
+    """A row without a rank; its numbers are as a `Row`'s, without intervals."""
+
+    name: str
+    time_us: float
+    ratio: float | None
+    share_of_roofline: float | None
+
+    @property
+    def speed(self) -> float:
+        """The key of the board's order."""
+        return self.ratio or 1 / self.time_us
 
 
 @dataclass(frozen=True)
@@ -93,6 +115,33 @@ class Board:
         history = tuple(Past(**each) for each in data["history"])
         rows = tuple(map(_row, data["rows"]))
         return cls(**{**data, **lists, "rows": rows, "unranked": unranked, "ghosts": ghosts_, "history": history})
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A student's place. `ranked`: on how many of the course board's exercises the student has a rank."""
+
+    rank: int
+    tied: bool
+    pseudonym: str
+    mean: Interval
+    ranked: int
+
+
+@dataclass(frozen=True)
+class CourseBoard:
+    """The standings over several exercises on one GPU."""
+
+    gpu: str
+    exercises: tuple[str, ...]
+    rows: tuple[Standing, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for `json.dumps`."""
+        data = asdict(self)
+        for row in data["rows"]:
+            row["mean"] = row["mean"]._asdict()
+        return data
 
 
 def _speed(line: Row | Ghost) -> float:
@@ -212,3 +261,57 @@ def _clock(timed: list[Verdict]) -> str:
 
 def _gpu(run: Run) -> str:
     return run.environment.gpu if run.environment else ""
+
+
+def ghosts(verdicts: Sequence[Verdict], reference: Verdict | None, exercise: Exercise) -> tuple[Ghost, ...]:
+    """The ghost rows of a run, fastest first. Baseline and limit are medians over the run's timed `verdicts`."""
+    timed = [timings_of(each, exercise, "submission") or [] for each in verdicts]
+    first = exercise.baselines[0] if exercise.baselines else None
+    base = _mean_us([[t.median_us for t in timings_of(each, exercise, first.id) or ()] for each in verdicts if first])
+    limit = _mean_us([[t.median_us * (t.share_of_roofline or 0.0) for t in each] for each in timed])
+    found: list[Ghost] = []
+    if first is not None and base:
+        found.append(Ghost(first.label, base, 1.0, None))
+    if limit and exercise.ceiling:
+        found.append(Ghost(LIMIT_NAME, limit, base / limit if base else None, 1.0))
+    peers = ["submission", *([first.id] if first else [])]
+    if reference is not None and all(timings_of(reference, exercise, peer) for peer in peers):
+        row = row_of(REFERENCE_NAME, reference, exercise)
+        ratio = row.ratio.value if row.ratio else None
+        found.append(Ghost(row.pseudonym, row.time_us.value, ratio, row.share_of_roofline))
+    return tuple(sorted(found, key=lambda ghost: -ghost.speed))
+
+
+def _mean_us(times: Sequence[Sequence[float]]) -> float | None:
+    """The geometric mean over the cases of the median over the verdicts; None if no verdict has all times."""
+    whole = [each for each in times if each and all(time > 0 for time in each)]
+    return geometric_mean([median(case) for case in zip(*whole, strict=True)]) if whole else None
+
+
+def course_boards(boards: Sequence[Board]) -> list[CourseBoard]:
+    """The course's board on each GPU with two ranked exercises or more. Exercises without a baseline do not count."""
+    found = []
+    for gpu in dict.fromkeys(board.gpu for board in boards if board.gpu):
+        counted = [board for board in boards if board.gpu == gpu and board.baseline and board.rows]
+        if len(counted) < 2:
+            continue
+        ratios = [{row.pseudonym: row.ratio for row in board.rows if row.ratio} for board in counted]
+        names = sorted({name for each in ratios for name in each})
+        means = {name: _mean_ratio([each.get(name) for each in ratios]) for name in names}
+        ordered = sorted(names, key=lambda name: (-means[name].value, name))
+        placed = zip(ordered, places([means[name] for name in ordered]), strict=True)
+        rows = tuple(
+            Standing(rank, tied, name, means[name], sum(name in each for each in ratios))
+            for name, (rank, tied) in placed
+        )
+        found.append(CourseBoard(gpu, tuple(board.exercise for board in counted), rows))
+    return found
+
+
+def _mean_ratio(ratios: Sequence[Interval | None]) -> Interval:
+    """The geometric mean, each ratio at least the floor; the errors of the exercises are independent."""
+    whole = [Interval(*(max(FLOOR, end) for end in each or (FLOOR,) * 3)) for each in ratios]
+    value = math.exp(math.fsum(math.log(each.value) for each in whole) / len(whole))
+    down = math.hypot(*(math.log(each.value / each.low) for each in whole)) / len(whole)
+    up = math.hypot(*(math.log(each.high / each.value) for each in whole)) / len(whole)
+    return Interval(value, value * math.exp(-down), value * math.exp(up))

@@ -97,9 +97,9 @@ def standings(exercise: object = None, source: str | Path | None = None) -> None
     """
 
     def show_standings() -> None:
-        from grader.leaderboard import standings_view
+        from grader.leaderboard import board_actions
 
-        view = standings_view.standings(exercise_of(_named(exercise, "standings")).id, source)
+        view = board_actions.standings(exercise_of(_named(exercise, "standings")).id, source)
         show(view._repr_html_(), str(view))
 
     _calmly(_STOPPED, show_standings)

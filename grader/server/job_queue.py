@@ -216,11 +216,11 @@ class JobQueue:
             ).fetchone()
         return None if row is None else self._job(row)
 
-    def recent(self, student: str, most: int = 20) -> list[Job]:
-        """A student's newest jobs, the newest first."""
+    def recent(self, student: str) -> list[Job]:
+        """A student's 20 newest jobs, the newest first."""
         with self._lock:
             rows = self._connection.execute(
-                "SELECT * FROM jobs WHERE student = ? ORDER BY number DESC LIMIT ?", (student, most)
+                "SELECT * FROM jobs WHERE student = ? ORDER BY number DESC LIMIT 20", (student,)
             ).fetchall()
         return [self._job(row) for row in rows]
 

@@ -21,8 +21,7 @@ from grader.classroom.grading.verdict_store import exercise_version
 from grader.errors import ClassroomError, MachineLacks
 from grader.exercises import EXERCISES, found
 from grader.server.job_queue import JobQueue, Limits
-from grader.server.judge_loop import Settings, judge_process
-from grader.server.live_board import LiveBoard
+from grader.server.judge_loop import LiveBoard, Settings, judge_process
 from grader.server.tokens import course_tokens
 from grader.words import plural
 

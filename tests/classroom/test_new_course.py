@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from traitlets.utils.importstring import import_item
 
-from grader.classroom import class_actions, made_files, settings
+from grader.classroom import class_actions, new_course, settings
 from grader.errors import ClassroomError
 from tests.classroom.conftest import Classroom
 
@@ -71,7 +71,7 @@ def test_upgrade_replaces_what_nobody_edited(classroom: Classroom) -> None:
 def test_upgrade_keeps_modes_and_remembers_what_is_the_same(classroom: Classroom) -> None:
     """A group may share the course; a course without a record gets one of the files that are as this version's."""
     path = classroom.folder / "source" / "03_triton" / "01_add_vectors.ipynb"
-    record = classroom.folder / made_files.RECORD
+    record = classroom.folder / new_course.RECORD
     ours, before = path.read_text(encoding="utf-8"), json.loads(record.read_text(encoding="utf-8"))
     name = path.relative_to(classroom.folder).as_posix()
     record.unlink()
@@ -87,11 +87,11 @@ def test_upgrade_keeps_modes_and_remembers_what_is_the_same(classroom: Classroom
 
 def pretend_made(course: Path, paths: list[Path], texts: list[str]) -> None:
     """Record these texts as those that `init` wrote."""
-    record = json.loads((course / made_files.RECORD).read_text(encoding="utf-8"))
+    record = json.loads((course / new_course.RECORD).read_text(encoding="utf-8"))
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text, encoding="utf-8")
-        record[path.relative_to(course).as_posix()] = made_files.contents(path)
-    (course / made_files.RECORD).write_text(json.dumps(record), encoding="utf-8")
+        record[path.relative_to(course).as_posix()] = new_course.contents(path)
+    (course / new_course.RECORD).write_text(json.dumps(record), encoding="utf-8")
 
 
 def test_a_folder_that_was_there_is_closed(tmp_path: Path, classroom: Classroom) -> None:

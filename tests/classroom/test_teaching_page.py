@@ -17,8 +17,7 @@ from grader.classroom.grading import workers
 from grader.cli import app
 from grader.server import serving
 from grader.server.job_queue import JobQueue
-from grader.server.judge_loop import JudgeLoop, Settings
-from grader.server.live_board import LiveBoard
+from grader.server.judge_loop import JudgeLoop, LiveBoard, Settings
 from tests.classroom.conftest import Classroom, ObedientJudge, solve
 from tests.server.conftest import in_background
 

@@ -15,10 +15,10 @@ from grader.authoring.stubs import solution
 from grader.errors import UnknownExercise
 from grader.exercise import text_of
 from grader.exercises import EXERCISES, find
+from grader.judge.bench import ProblemSizes
 from grader.judge.checking.buffers import FILLS, draw, generator
 from grader.judge.checking.compare import suspected
 from grader.judge.gpu.ceilings import Machine
-from grader.judge.timing.problem_size import ProblemSizes
 from tests.mistakes.corpus import corpus
 
 each = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.id)

@@ -19,9 +19,8 @@ from grader.errors import GraderError, JudgeStopped, MachineLacks, UnknownExerci
 from grader.exercises import EXERCISES, find
 from grader.leaderboard import board_run as run_module
 from grader.leaderboard.board_run import Deadline, handed_in, run
-from grader.leaderboard.ghost_rows import REFERENCE
 from grader.leaderboard.site import as_text, publish
-from grader.leaderboard.standings import boards
+from grader.leaderboard.standings import REFERENCE, boards
 from grader.leaderboard.store import Store
 from grader.verdict import Failure, Finding
 from tests.pace import PACE

@@ -12,12 +12,19 @@ import pytest
 
 from grader.errors import GraderError
 from grader.leaderboard import site, standings
+from grader.leaderboard.board_actions import View
 from grader.leaderboard.board_run import run
-from grader.leaderboard.course_board import FLOOR, course_boards
-from grader.leaderboard.ghost_rows import LIMIT_NAME, REFERENCE, REFERENCE_NAME, Ghost
 from grader.leaderboard.site import as_text, publish
-from grader.leaderboard.standings import boards, from_json
-from grader.leaderboard.standings_view import View
+from grader.leaderboard.standings import (
+    FLOOR,
+    LIMIT_NAME,
+    REFERENCE,
+    REFERENCE_NAME,
+    Ghost,
+    boards,
+    course_boards,
+    from_json,
+)
 from grader.leaderboard.store import Store
 from grader.verdict import Failure, Finding
 

@@ -113,7 +113,7 @@ def test_a_missing_driver_is_not_said_in_red() -> None:
     assert run(code) == "Other"
 
 
-@pytest.mark.parametrize("first", ["import grader.leaderboard.standings_view", "pass"])
+@pytest.mark.parametrize("first", ["import grader.leaderboard.board_actions", "pass"])
 def test_leaderboard_is_a_function_and_a_package(first: str) -> None:
     """`leaderboard` is the old name of `standings`; both it and the package work in any order of imports."""
     code = (

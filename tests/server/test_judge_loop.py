@@ -19,8 +19,7 @@ from grader.classroom import settings
 from grader.classroom.term.due_dates import extend, set_due_date
 from grader.errors import GraderError, JudgeStopped
 from grader.server.job_queue import Job, JobQueue, Limits
-from grader.server.judge_loop import JudgeLoop, Settings
-from grader.server.live_board import LiveBoard
+from grader.server.judge_loop import JudgeLoop, LiveBoard, Settings
 from grader.verdict import Failure
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, solve
 from tests.server.conftest import Clock

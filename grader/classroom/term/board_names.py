@@ -14,8 +14,8 @@ from grader.classroom.answers import Result
 from grader.classroom.student_names import is_name, skeleton
 from grader.errors import ClassroomError, GraderError
 from grader.exercises import EXERCISES
-from grader.leaderboard.ghost_rows import LIMIT_NAME, REFERENCE_NAME
 from grader.leaderboard.ranking import assign, pseudonym
+from grader.leaderboard.standings import LIMIT_NAME, REFERENCE_NAME
 from grader.leaderboard.store import Store
 from grader.words import plural
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from grader.classroom import course_folder as folder
-from grader.errors import ClassroomError
 
 
 @dataclass(frozen=True)
@@ -50,21 +49,14 @@ class ClassGrades:
     students: tuple[StudentGrades, ...]
 
 
-def class_grades(course: Path, assignments: tuple[str, ...] = ()) -> ClassGrades:
-    """The grades of everyone in the gradebook or the roster, in all assignments or in those named.
-
-    Raises:
-        ClassroomError: an assignment is not in the gradebook.
-    """
+def class_grades(course: Path) -> ClassGrades:
+    """The grades of everyone in the gradebook or the roster, in all assignments."""
     api = folder.api(course)
     with api.gradebook as gradebook:
-        known = sorted(assignment.name for assignment in gradebook.assignments)
-        if unknown := sorted(set(assignments) - set(known)):
-            raise ClassroomError(f"{', '.join(unknown)}: not in the gradebook, which has {', '.join(known) or 'none'}.")
-        chosen = [name for name in known if name in assignments or not assignments]
-        columns = {name: _columns(gradebook.find_assignment(name)) for name in chosen}
+        names = sorted(assignment.name for assignment in gradebook.assignments)
+        columns = {name: _columns(gradebook.find_assignment(name)) for name in names}
         work: dict[str, dict[str, Work]] = {student.id: {} for student in gradebook.students}
-        for name in chosen:
+        for name in names:
             for entry in gradebook.assignment_submissions(name):
                 work[entry.student.id][name] = _work(entry, columns[name])
         students = tuple(
@@ -74,7 +66,7 @@ def class_grades(course: Path, assignments: tuple[str, ...] = ()) -> ClassGrades
                 last_name=student.last_name or "",
                 email=student.email or "",
                 lms_user_id=student.lms_user_id or "",
-                work={name: work[student.id].get(name, Work()) for name in chosen},
+                work={name: work[student.id].get(name, Work()) for name in names},
             )
             for student in sorted(gradebook.students, key=lambda student: str(student.id))
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.classroom import course_folder as folder
 from grader.classroom.answers import Result
-from grader.classroom.graded_notebooks import check_cells, graded_notebooks, verdict_in
+from grader.classroom.course_folder import check_cells, graded_notebooks, verdict_in
 from grader.classroom.term.class_grades import cell_title
 from grader.classroom.term.grade_export import as_text_cell
 from grader.errors import ClassroomError
@@ -144,11 +144,11 @@ def bug_of(verdict: Verdict) -> str:
     return f"A wrong output, first in the case {wrong}." if wrong else ""
 
 
-def _histogram(each: ExerciseStatistics, bins: int = 10) -> list[tuple[str, int, float]]:
-    """The number of students by points: a label, the number, and the bar's height as a share of the highest."""
-    width = each.max_points / bins
-    counts = [0] * bins
+def _histogram(each: ExerciseStatistics) -> list[tuple[str, int, float]]:
+    """The number of students in ten steps of points: a label, the number, and its share of the highest number."""
+    width = each.max_points / 10
+    counts = [0] * 10
     for points in each.points:
-        counts[min(bins - 1, int(points / width) if width else 0)] += 1
-    labels = [f"{number * width:g}–{(number + 1) * width:g}" for number in range(bins)]
+        counts[min(9, int(points / width) if width else 0)] += 1
+    labels = [f"{number * width:g}–{(number + 1) * width:g}" for number in range(10)]
     return [(label, number, number / max(1, *counts)) for label, number in zip(labels, counts, strict=True)]

@@ -26,13 +26,8 @@ ABSOLUTE = {"float32": 5e-6, "float64": 1e-12}
 RELATIVE = {"float32": 2e-5, "float64": 1e-10}
 
 
-def ladder_case(
-    samples: int, frequencies: int, dtype: Literal["float32", "float64"] = "float32", absolute: float | None = None
-) -> Case:
-    """A case with these numbers of samples and frequencies. It does not grow with the GPU: one launch is long enough.
-
-    `absolute` is the allowed error as a share of the number of samples.
-    """
+def ladder_case(samples: int, frequencies: int, dtype: Literal["float32", "float64"] = "float32") -> Case:
+    """A case of this size. It does not grow with the GPU: one launch is long enough."""
     names = "sample" + "s" * (samples > 1), "frequencies" if frequencies > 1 else "frequency"
     name = f"{samples:,} {names[0]} × {frequencies:,} {names[1]}"
     shapes = {"t": samples, "y": samples, "freqs": frequencies, "out": frequencies}
@@ -40,7 +35,7 @@ def ladder_case(
         Array(parameter, (shapes[parameter],), dtype, role="out" if parameter == "out" else "in", grows=None)
         for parameter in PARAMETERS
     )
-    budget = Budget((absolute or ABSOLUTE[dtype]) * samples, RELATIVE[dtype])
+    budget = Budget(ABSOLUTE[dtype] * samples, RELATIVE[dtype])
     return Case(name + (", float64" if dtype == "float64" else ""), arrays, budget=budget)
 
 

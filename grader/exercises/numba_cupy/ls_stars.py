@@ -47,12 +47,12 @@ def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
     return series | {"offsets": offsets, "freqs": drawn[0]["freqs"]}
 
 
-def _batch(a: Any, power: Callable[..., Any], fewest: int = FEWEST) -> Any:
+def _batch(a: Any, power: Callable[..., Any]) -> Any:
     """The rows that `power(t, y, freqs)` returns for each star's samples; 0 with too few samples."""
     import torch
 
     found = [
-        power(a["t"][first:last], a["y"][first:last], a["freqs"]) if last - first >= fewest else 0 * a["freqs"]
+        power(a["t"][first:last], a["y"][first:last], a["freqs"]) if last - first >= FEWEST else 0 * a["freqs"]
         for first, last in _ranges(a)
     ]
     return torch.stack(found)

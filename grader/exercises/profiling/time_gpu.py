@@ -89,12 +89,12 @@ def _pretend(least_ms: float, most_ms: float, launches: int = 1) -> Callable[[ra
     return describe
 
 
-def _memory(operation: str, arrays: int, most: int = _FLOATS, least_ms: float = 1.5) -> Callable[..., Any]:
+def _memory(operation: str, arrays: int, most: int = _FLOATS) -> Callable[..., Any]:
     """Vectors of float32, and as many launches as take some milliseconds: 5 % must exceed the time of a launch."""
 
     def describe(chance: random.Random, machine: Any) -> Any:
         size = int(most * chance.uniform(0.6, 1))
-        wanted_ms = chance.uniform(least_ms, 3 * least_ms)
+        wanted_ms = chance.uniform(1.5, 4.5)
         one_ms = 4 * arrays * size / (machine.copy_gbps * 1e6)
         return _real(operation, size, max(1, round(wanted_ms / one_ms)), wanted_ms)
 

@@ -84,16 +84,14 @@ def _figures(code: MachineCode) -> Sequence[int | str]:
 
 
 def numba_code(
-    kernel: Any, dtype: str = "float32", *, fastmath: bool = False, max_registers: int | None = None, arrays: int = 4,
-    capability: int = _CAPABILITY,
-) -> MachineCode:  # fmt: skip
-    """Compile a kernel of contiguous vectors as Numba would for a GPU of this compute capability.
+    kernel: Any, dtype: str = "float32", *, fastmath: bool = False, max_registers: int | None = None, arrays: int = 4
+) -> MachineCode:
+    """Compile a kernel of contiguous vectors as Numba would for an H100 or H200.
 
     Args:
         kernel: a function, or the kernel that `@cuda.jit` made from it.
         dtype: the type of the vectors' elements.
         arrays: the number of vectors that it takes.
-        capability: 90 is an H100 or H200.
 
     Raises:
         RuntimeError: Numba's simulator replaces its compiler in this process.
@@ -108,13 +106,13 @@ def numba_code(
     give_numba_its_names()
     vector = getattr(numba, dtype)[::1]
     function = getattr(kernel, "py_func", kernel)
-    ptx, _ = cuda.compile_ptx(function, (vector,) * arrays, fastmath=fastmath, cc=divmod(capability, 10))
-    cubin, log = _assembled(ptx, capability, max_registers)
+    ptx, _ = cuda.compile_ptx(function, (vector,) * arrays, fastmath=fastmath, cc=divmod(_CAPABILITY, 10))
+    cubin, log = _assembled(ptx, max_registers)
     return _read(function.__name__, cubin, log, ptx)
 
 
-def built_code(build: Callable[[Any], Any], dtype: str = "float32", *, arrays: int = 4) -> MachineCode:
-    """Compile the kernel that `build` returns for this element type, with the options it passes to `cuda.jit`.
+def built_code(build: Callable[[Any], Any], *, arrays: int = 4) -> MachineCode:
+    """Compile the kernel that `build` returns for float32, with the options it passes to `cuda.jit`.
 
     Raises:
         TypeError: `build` does not return a Numba kernel.
@@ -131,7 +129,7 @@ def built_code(build: Callable[[Any], Any], dtype: str = "float32", *, arrays: i
 
     cuda.jit = lazy
     try:
-        kernel = build(getattr(numba, dtype))
+        kernel = build(numba.float32)
     finally:
         cuda.jit = jit
     if kernel is None:
@@ -139,18 +137,17 @@ def built_code(build: Callable[[Any], Any], dtype: str = "float32", *, arrays: i
     if not hasattr(kernel, "py_func"):
         raise TypeError(f"{build.__name__} returned no kernel: return the result of cuda.jit.")
     options = getattr(kernel, "targetoptions", {})
-    return numba_code(
-        kernel, dtype, fastmath=bool(options.get("fastmath")), max_registers=options.get("max_registers"), arrays=arrays
-    )
+    fastmath, max_registers = bool(options.get("fastmath")), options.get("max_registers")
+    return numba_code(kernel, fastmath=fastmath, max_registers=max_registers, arrays=arrays)
 
 
-def cuda_code(source: str, name: str, options: Sequence[str] = (), capability: int = _CAPABILITY) -> MachineCode:
+def cuda_code(source: str, name: str, options: Sequence[str] = ()) -> MachineCode:
     """Compile CUDA C++ with NVRTC, and read the kernel `name`, which is `extern "C"`.
 
     Raises:
         RuntimeError: it does not compile; the message is the compiler's.
     """
-    cubin, log = _compiled_by_nvrtc(source, options, capability)
+    cubin, log = _compiled_by_nvrtc(source, options, _CAPABILITY)
     return _read(name, cubin, log)
 
 
@@ -177,11 +174,11 @@ def _disassembled(tool: str, option: str, cubin: bytes) -> str:
     return done.stdout
 
 
-def _assembled(ptx: str, capability: int, max_registers: int | None) -> tuple[bytes, str]:
+def _assembled(ptx: str, max_registers: int | None) -> tuple[bytes, str]:
     """Return the machine code (cubin) of PTX, and the assembler's log."""
     from cuda.bindings import nvjitlink
 
-    options = [f"-arch=sm_{capability}", "-verbose"]
+    options = [f"-arch=sm_{_CAPABILITY}", "-verbose"]
     if max_registers is not None:
         options.append(f"-maxrregcount={max_registers}")
     data = ptx.encode()
@@ -292,7 +289,7 @@ class NvrtcView:
         return f"<table>{rows}</table>{listing}"
 
 
-def nvrtc_view(source: str, *options: str, capability: int | str = 90) -> NvrtcView:
+def nvrtc_view(source: str, *options: str, capability: int | str = _CAPABILITY) -> NvrtcView:
     """Compile `source` with NVRTC for a GPU of this compute capability (90: an H100 or H200). No GPU is needed.
 
     Raises:

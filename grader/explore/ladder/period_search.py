@@ -38,17 +38,17 @@ def load_light_curve() -> LightCurve:
     return LightCurve("MACHO 1.3444.614, blue", days - days[0], magnitude - magnitude.mean(), PUBLISHED_DAYS)
 
 
-def draw_sampled(t: Any, y: Any, unit: str = "days", most: int = 300) -> Picture:
+def draw_sampled(t: Any, y: Any, most: int = 300) -> Picture:
     """Draw the first `most` measurements as points, without a line between them."""
     figure, axes = chart(9, 3.4)
     axes.plot(t[:most], y[:most], "o", color=BLUE, markersize=3)
     axes.invert_yaxis()
-    axes.set_xlabel(f"time ({unit})")
+    axes.set_xlabel("time (days)")
     axes.set_ylabel("magnitude minus its mean (up is brighter)")
     gaps = float(max(later - earlier for earlier, later in pairwise(t[:most])))
     alt = (
-        f"{min(most, len(t))} measurements over {float(t[:most][-1]):.0f} {unit}, as points. They come in clusters, "
-        f"with gaps of up to {gaps:.0f} {unit}."
+        f"{min(most, len(t))} measurements over {float(t[:most][-1]):.0f} days, as points. They come in clusters, "
+        f"with gaps of up to {gaps:.0f} days."
     )
     return finish(figure, alt)
 
@@ -178,7 +178,7 @@ def drift(steps: int, recurrence: bool = False) -> Any:
 
 def draw_fast_sine() -> Picture:
     """Draw the error of the fast sine over the angle, and that of rounding the angle to float32."""
-    figure, axes = _axes("angle, radians", "largest error")
+    figure, axes = _axes("angle, radians")
     edges = np.linspace(0, _ANGLES, 61)
     source = np.random.default_rng(0)
     fast, angle = [], []
@@ -198,26 +198,26 @@ def draw_fast_sine() -> Picture:
     return finish(figure, alt)
 
 
-def draw_drift(steps: int = 256) -> Picture:
+def draw_drift() -> Picture:
     """Draw the error of rotating instead of calling sine and cosine, over the number of steps."""
-    figure, axes = _axes("steps from the last sine and cosine", "largest error")
-    rotated, recurred = drift(steps), drift(steps, recurrence=True)
-    x = np.arange(1, steps + 1)
+    figure, axes = _axes("steps from the last sine and cosine")
+    rotated, recurred = drift(256), drift(256, recurrence=True)
+    x = np.arange(1, len(rotated))
     axes.plot(x, recurred[1:], color=ORANGE, linewidth=2.2, linestyle="--", label="from the two steps before")
     axes.plot(x, rotated[1:], color=BLUE, linewidth=2.2, label="rotated")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.legend(frameon=False, fontsize=10, loc="upper left")
     alt = (
-        f"The error of a rotated sine grows slowly with the steps, to {rotated[-1]:.0e} after {steps}. "
+        f"The error of a rotated sine grows slowly with the steps, to {rotated[-1]:.0e} after 256. "
         f"From the two steps before it grows much faster, to {recurred[-1]:.0e}."
     )
     return finish(figure, alt)
 
 
-def _axes(x: str, y: str) -> tuple[Any, Any]:
+def _axes(x: str) -> tuple[Any, Any]:
     figure, axes = chart(7.4, 3.6)
     axes.set_xlabel(x, color=DARK)
-    axes.set_ylabel(y, color=DARK)
+    axes.set_ylabel("largest error", color=DARK)
     axes.grid(True, which="major", alpha=0.3)
     return figure, axes

@@ -260,9 +260,9 @@ class Chip:
     ghz: float  # at most
     multiply_adds_per_clock: int = _MULTIPLY_ADDS_PER_CLOCK  # per multiprocessor
 
-    def special_ms(self, samples: int = SAMPLES, each: int = 2) -> float:
-        """The minimum time in ms for `each` special functions per sample and frequency: the last rung's ceiling."""
-        return each * samples * FREQUENCIES / (_SPECIAL_PER_CLOCK * self.multiprocessors * self.ghz * 1e9) * 1e3
+    def special_ms(self, samples: int = SAMPLES) -> float:
+        """The minimum time in ms for two special functions per sample and frequency: the last rung's ceiling."""
+        return 2 * samples * FREQUENCIES / (_SPECIAL_PER_CLOCK * self.multiprocessors * self.ghz * 1e9) * 1e3
 
     def multiply_add_ms(self, samples: int = SAMPLES, each: int = 8) -> float:
         """The minimum time in ms for `each` multiply-adds per sample and frequency: a rotation and four sums."""

@@ -140,8 +140,8 @@ def _floats(n: int) -> Any:
     return torch.ones(n, device="cuda")
 
 
-def _flat(n: int, threads: int = _THREADS) -> dict[str, tuple[int, int, int]]:
-    return {"grid": (-(-n // threads), 1, 1), "block": (threads, 1, 1)}
+def _flat(n: int) -> dict[str, tuple[int, int, int]]:
+    return {"grid": (-(-n // _THREADS), 1, 1), "block": (_THREADS, 1, 1)}
 
 
 _STRIDE = """\

@@ -297,22 +297,20 @@ _ACCESS = re.compile(r"(?:\.v(?P<count>\d+))?\.[bfus](?P<bits>\d+)\s")
 
 
 def memory_instructions(
-    kernel: Any, signature: dict[str, str], constants: dict[str, int], divisible_by_16: tuple[str, ...] = (),
-    capability: int = 90,
-) -> dict[str, int]:  # fmt: skip
-    """Compile `kernel` and count its loads and stores by bytes per thread and instruction.
+    kernel: Any, signature: dict[str, str], constants: dict[str, int], divisible_by_16: tuple[str, ...] = ()
+) -> dict[str, int]:
+    """Compile `kernel` for an H100 and count its loads and stores by bytes per thread and instruction.
 
     Args:
         kernel: a `@triton.jit` function.
         signature: the type of each argument, e.g. `{"x_ptr": "*fp32", "n": "i32"}`.
         constants: the values of the `tl.constexpr` arguments.
         divisible_by_16: the arguments that the compiler may assume divisible by 16. Triton checks this at each launch.
-        capability: the target, 90 for an H100 or H200.
 
     Raises:
         RuntimeError: the kernel does not compile; the message is the compiler's last line.
     """
-    ptx = _ptx_of(kernel, signature, constants, divisible_by_16, capability)
+    ptx = _ptx_of(kernel, signature, constants, divisible_by_16)
     counts: Counter[str] = Counter()
     for line in ptx.splitlines():
         for short, word in (("ld.global", "load"), ("st.global", "store")):
@@ -323,28 +321,26 @@ def memory_instructions(
 
 def count_instructions(
     kernel: Any, signature: dict[str, str], constants: dict[str, int], names: tuple[str, ...],
-    divisible_by_16: tuple[str, ...] = (), capability: int = 90,
+    divisible_by_16: tuple[str, ...] = (),
 ) -> dict[str, int]:  # fmt: skip
     """Compile `kernel` as `memory_instructions` does, and count the PTX instructions whose name begins with each name.
 
     Raises:
         RuntimeError: the kernel does not compile; the message is the compiler's last line.
     """
-    lines = _ptx_of(kernel, signature, constants, divisible_by_16, capability).splitlines()
+    lines = _ptx_of(kernel, signature, constants, divisible_by_16).splitlines()
     found = [re.sub(r"^@!?%\w+\s+", "", line.strip()) for line in lines]
     return {name: sum(line.startswith(name) for line in found) for name in names}
 
 
-def _ptx_of(
-    kernel: Any, signature: dict[str, str], constants: dict[str, int], divisible: tuple[str, ...], capability: int
-) -> str:
+def _ptx_of(kernel: Any, signature: dict[str, str], constants: dict[str, int], divisible: tuple[str, ...]) -> str:
     """Return the PTX for arguments of these types. Integers divisible by 16 are compiled as 16, others as 17."""
     told: dict[str, Any] = {name: {"value": value} for name, value in constants.items()}
     for name, kind in signature.items():
         aligned = name in divisible
         dtype = kind.removeprefix("*").replace("bf", "bfloat").replace("fp", "float").replace("i", "int")
         told[name] = {"tensor": dtype, "aligned": aligned} if kind.startswith("*") else {"value": 16 + (not aligned)}
-    return _compiled(_function(kernel), told, capability).ptx
+    return _compiled(_function(kernel), told, 90).ptx
 
 
 def _width(line: str) -> int:

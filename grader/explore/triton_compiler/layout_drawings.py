@@ -256,14 +256,14 @@ def draw_program(compiled: Compiled, block: int = 0) -> Picture:
         _cell(axes, 10 * group / groups, 0.0, 10 / groups, 0.9, f"warp {number}", _shade(number), number % 2 == 1)
     title = f"the first {plural(span, 'element')}: lanes 0 to {shown - 1} of the 32 lanes of warp 0"
     axes.text(0, 1.95, title, fontsize=11.5, color=DARK)
-    _zoom(axes, 0, 10 / groups, 0.95, 2.2)
+    _zoom(axes, 10 / groups, 0.95, 2.2)
     for lane in range(shown):
         text = f"lane {held.layout.holder((lane * run,))[1]}"
         _cell(axes, 10 * lane / shown, 2.3, 10 / shown, 0.9, text, PALE if lane % 2 else LIGHT, lane % 2 == 1)
     cells = min(8, max(2 * run, 4))
     title = f"the first {plural(cells, 'element')}, each with its lane: a thread holds runs of {run}"
     axes.text(0, 4.3, title, fontsize=11.5, color=DARK)
-    _zoom(axes, 0, 10 * cells / run / shown, 3.25, 4.55)
+    _zoom(axes, 10 * cells / run / shown, 3.25, 4.55)
     for element in range(cells):
         lane = held.layout.holder((element,))[1]
         _cell(axes, 10 * element / cells, 4.7, 10 / cells, 0.9, f"{element}: lane {lane}", PALE if lane % 2 else LIGHT,
@@ -389,6 +389,6 @@ def _cell(axes: Axes, x: float, y: float, width: float, height: float, text: str
     write(axes, x + width / 2, y + height / 2, text, size, weight="bold" if hatched else "normal")
 
 
-def _zoom(axes: Axes, left: float, right: float, above: float, below: float) -> None:
-    for x, end in ((left, 0.0), (right, 10.0)):
+def _zoom(axes: Axes, right: float, above: float, below: float) -> None:
+    for x, end in ((0.0, 0.0), (right, 10.0)):
         axes.plot([x, end], [above, below + 0.08], color=GREY, linewidth=0.9, linestyle=":")

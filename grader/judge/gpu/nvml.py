@@ -42,7 +42,6 @@ class Record:
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
     sm_clock_before_mhz: int | None = None
-    memory_clock_before_mhz: int | None = None
     throttle: tuple[str, ...] = ()
     other_processes: tuple[OtherProcess, ...] = ()
 
@@ -81,7 +80,7 @@ class Monitor:
         """Yield a record that is filled in when the block ends. This process's descendants do not count as others."""
         record = Record()
         began, since_us = time.perf_counter(), int(time.time() * 1e6)
-        record.sm_clock_before_mhz, record.memory_clock_before_mhz = self._clock(_SM), self._clock(_MEMORY)
+        record.sm_clock_before_mhz = self._clock(_SM)
         reasons, counters, others = self._reasons(), self._counters(), self._others()
         self._aside_ns, self._aside_s = {}, 0.0
         try:

@@ -1,16 +1,21 @@
 """Run the blocks of a simulated Numba kernel: its threads in turn, from one barrier to the next, and by warps.
 
 One thread of the host runs them all. A kernel that waits for others, at a barrier or in a function of warps, becomes a
-generator that yields there (`numba_waits.py`).
+generator that yields there: a call such as `cuda.syncthreads()` in line 7 becomes `(yield ("syncthreads", 7))`, and a
+call of a device function that waits becomes `(yield from …)`. Python switches generators much faster than threads.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
+import inspect
 import math
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -22,12 +27,12 @@ from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAAtomic, FakeCUDALocal, 
 from grader.words import plural
 from grader.worker.simulator.lacks import NotSimulated
 from grader.worker.simulator.numba_log import Launch, Who
-from grader.worker.simulator.numba_waits import Untranslatable, waiting
 
 _MOST_THREADS, _MOST_BLOCK = 1024, (1024, 1024, 64)
 _MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)
 _SHARED_BYTES, _DYNAMIC_BYTES = 48 << 10, 227 << 10
 _WARP, _EVERY_LANE = 32, 0xFFFFFFFF
+_INNER = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _launch: Any = None
 _making_shared = threading.Lock()  # threads of the host, if a kernel cannot be translated, make an array once as well
 
@@ -313,3 +318,87 @@ def _shared(original: Callable[..., Any]) -> Callable[..., Any]:
             return _launch.shared_arrays[place]
 
     return array
+
+
+class Untranslatable(Exception):
+    """The function waits in a place where it cannot yield, or its source is not known."""
+
+
+def waiting(function: Any, names: set[str]) -> Callable[..., Any] | None:
+    """Return the function as a generator that yields `(name, line, *arguments)`; None if it calls none of the `names`.
+
+    Raises Untranslatable.
+    """
+    return _waiting(function, frozenset(names))
+
+
+@functools.cache
+def _waiting(function: Any, names: frozenset[str]) -> Callable[..., Any] | None:
+    try:
+        lines, first = inspect.getsourcelines(function)
+        (definition,) = ast.parse(textwrap.dedent("".join(lines))).body
+    except (OSError, TypeError, ValueError, SyntaxError) as error:
+        raise Untranslatable from error
+    if not isinstance(definition, ast.FunctionDef):
+        raise Untranslatable
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    change = _Yielding(function, names, first)
+    definition.body = [change.visit(statement) for statement in definition.body]
+    if not change.waits:
+        return None
+    if change.inside:
+        raise Untranslatable
+    definition.decorator_list = []
+    outer = ast.parse(f"def outer({', '.join(cells)}): return {definition.name}").body[0]
+    outer.body.insert(0, definition)  # type: ignore[attr-defined]
+    module = ast.increment_lineno(ast.fix_missing_locations(ast.Module([outer], [])), first - 1)
+    space: dict[str, Any] = {}
+    exec(compile(module, function.__code__.co_filename, "exec"), function.__globals__, space)
+    code = space["outer"](*cells).__code__
+    closure = tuple(cells[name] for name in code.co_freevars)
+    return FunctionType(code, function.__globals__, definition.name, function.__defaults__, closure)
+
+
+def _variable(function: Any, name: str) -> Any:
+    """Return the value of a variable outside of the function, or None."""
+    if name not in function.__code__.co_freevars:
+        return function.__globals__.get(name)
+    cell = function.__closure__[function.__code__.co_freevars.index(name)]
+    return cell.cell_contents if cell != CellType() else None
+
+
+class _Yielding(ast.NodeTransformer):
+    """Replace calls that wait. `inside` says whether one is in a function or comprehension within the function."""
+
+    def __init__(self, function: Any, names: frozenset[str], first: int) -> None:
+        self.function, self.names, self.first = function, names, first
+        self.waits = self.inside = False
+        self._depth = 0
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        inner = isinstance(node, _INNER)
+        self._depth += inner
+        super().generic_visit(node)
+        self._depth -= inner
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        called = node.func
+        if isinstance(called, ast.Attribute) and called.attr in self.names:
+            self._wait()
+            what = [ast.Constant(called.attr), ast.Constant(self.first + node.lineno - 1), *given]
+            return ast.copy_location(ast.Yield(ast.Tuple(what, ast.Load())), node)
+        device = _variable(self.function, called.id) if isinstance(called, ast.Name) else None
+        if getattr(device, "_device", False) and (made := _waiting(device.fn, self.names)) is not None:  # type: ignore[union-attr]
+            self._wait()
+            name = f"_waiting_{called.id}_{id(made)}"  # type: ignore[attr-defined]
+            self.function.__globals__[name] = made
+            node.func = ast.copy_location(ast.Name(name, ast.Load()), called)
+            return ast.copy_location(ast.YieldFrom(node), node)
+        return node
+
+    def _wait(self) -> None:
+        self.waits = True
+        self.inside |= self._depth > 0

@@ -1,8 +1,10 @@
 """Make Numba's CUDA simulator closer to a GPU, so that it shows more bugs, and faster.
 
 Unwritten memory holds NaN, and the device has a multiprocessor. As on a GPU, a kernel with one signature takes the
-bytes of its arguments, and with several signatures one must match. `numba_blocks.py` runs the kernels, and
-`numba_library.py` has functions that they call.
+bytes of its arguments, and with several signatures one must match. `numba_blocks.py` runs the kernels.
+
+Numba's simulator only declares `vectorize(…, target="cuda")` and the functions of `libdevice`. Here they compute; fast
+ones are as exact as the others, and one that is missing ends in "The simulator has no …".
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ import importlib.util
 import math
 import operator
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
-from types import ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from grader.worker.simulator import numba_compiled, tally
 from grader.worker.simulator.accesses import RACE, observe, rights_of
@@ -33,6 +38,25 @@ _OPTIONS = {
     "cache", "debug", "device", "fastmath", "forceinline", "inline", "launch_bounds", "lineinfo", "link", "lto",
     "max_registers", "opt", "shared_memory_carveout",
 }  # fmt: skip
+_NAME = re.compile(r"(?:fast_)?(?P<base>[a-z0-9]+?)f?(?:_rn)?")
+_RETURNS = re.compile(r":rtype: (?P<pair>UniTuple\()?(?P<type>\w+)")
+_NUMBERS = {int, float, np.float32, np.float64, np.int32, np.int64}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": abs, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
+    "atan2": np.arctan2, "atanh": np.arctanh, "cbrt": np.cbrt, "ceil": np.ceil, "copysign": np.copysign, "cos": np.cos,
+    "cosh": np.cosh, "cospi": lambda x: np.cos(np.pi * x), "dadd": np.add, "ddiv": np.divide, "dmul": np.multiply,
+    "drcp": np.reciprocal, "dsqrt": np.sqrt, "erf": math.erf, "erfc": math.erfc, "exp": np.exp,
+    "exp10": lambda x: np.power(10.0, x), "exp2": np.exp2, "expm1": np.expm1, "fabs": np.fabs, "fadd": np.add,
+    "fdim": lambda x, y: np.fmax(x - y, 0.0), "fdiv": np.divide, "fdivide": np.divide, "floor": np.floor,
+    "fma": lambda x, y, z: x * y + z, "fmax": np.fmax, "fmin": np.fmin, "fmod": np.fmod, "fmul": np.multiply,
+    "frcp": np.reciprocal, "frsqrt": lambda x: 1 / np.sqrt(x), "fsqrt": np.sqrt, "fsub": np.subtract,
+    "hypot": np.hypot, "lgamma": math.lgamma, "llabs": abs, "llmax": max, "llmin": min, "log": np.log,
+    "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "max": max, "min": min, "pow": np.power,
+    "rint": np.rint, "rsqrt": lambda x: 1 / np.sqrt(x), "saturate": lambda x: np.clip(x, 0.0, 1.0), "sin": np.sin,
+    "sincos": lambda x: (np.sin(x), np.cos(x)), "sincospi": lambda x: (np.sin(np.pi * x), np.cos(np.pi * x)),
+    "sinh": np.sinh, "sinpi": lambda x: np.sin(np.pi * x), "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
+    "tgamma": math.gamma, "trunc": np.trunc, "umax": max, "umin": min,
+}  # fmt: skip
 
 
 def offer() -> None:
@@ -44,7 +68,6 @@ def offer() -> None:
 
 def array(tensor: Any) -> Any:
     """Return a device array over a tensor's memory. An input's memory is read-only: a write to it raises."""
-    import numpy as np
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
     host = tensor.numpy()
@@ -74,12 +97,11 @@ class _Finder:
 
 
 def _patch(cuda: Any) -> None:
-    import numpy as np
     from numba.cuda import libdevice, vectorizers
     from numba.cuda.simulator import kernel, kernelapi
     from numba.cuda.simulator.cudadrv import devices
 
-    from grader.worker.simulator import numba_blocks, numba_library
+    from grader.worker.simulator import numba_blocks
 
     made = cuda.device_array
 
@@ -95,7 +117,7 @@ def _patch(cuda: Any) -> None:
     for name in [name for name, value in vars(cuda).items() if name.startswith("compile") and value is None]:
         setattr(cuda, name, functools.partial(_not_here, f"`cuda.{name}`"))
     numba_blocks.install()
-    numba_library.install(libdevice, vectorizers)
+    _complete(libdevice, vectorizers)
     launch = kernel.FakeCUDAKernel.__call__
     kernel.FakeCUDAKernel.__call__ = lambda self, *args: _launched(launch, self, *map(_adopted, args))
     cuda.get_current_device = lambda: devices.gpus[0].device
@@ -157,8 +179,6 @@ def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
 
 def _compare_constants(kernel: Any, types: tuple[Any, ...]) -> None:
     """Report a module's variable that has changed since a GPU would have compiled its value into the kernel."""
-    import numpy as np
-
     code, space = kernel.fn.__code__, kernel.fn.__globals__
     kinds = (bool, int, float, np.generic, np.ndarray)
     now = {name: np.asarray(space[name]).tobytes() for name in code.co_names if isinstance(space.get(name), kinds)}
@@ -266,7 +286,6 @@ def _nan_outside_domains() -> Iterator[None]:
 
 def _reinterpreted(argument: Any, wanted: Any) -> Any:
     """Return an argument's bytes as an array of the wanted type, unless it would need more bytes than there are."""
-    import numpy as np
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
     from numba.np.numpy_support import as_dtype
 
@@ -306,3 +325,85 @@ def _fits(argument: Any, wanted: Any) -> bool:
         return hasattr(wanted, "ndim") == hasattr(found, "ndim")
     same = (found.dtype, found.ndim) == (wanted.dtype, wanted.ndim)
     return same and wanted.layout in ("A", found.layout)
+
+
+def _complete(libdevice: Any, vectorizers: Any) -> None:
+    """Replace the stubs of `numba.cuda.libdevice`, and the classes behind `vectorize` and `guvectorize`."""
+    for name, stub in list(vars(libdevice).items()):
+        if isinstance(stub, FunctionType):
+            setattr(libdevice, name, _computed(name, stub.__doc__ or ""))
+    _convert_quickly()
+    vectorizers.CUDAVectorize = Vectorized
+    vectorizers.CUDAGUFuncVectorize = _not_generalized
+
+
+def _convert_quickly() -> None:
+    """Let `float32(0)` in a kernel skip the import and the checks for a signature, such as `float32(float32)`."""
+    from numba.core.types import Number
+
+    original = Number.__call__
+
+    def call(self: Any, *args: Any) -> Any:
+        if len(args) == 1 and type(args[0]) in _NUMBERS:
+            return self.cast_python_value(args[0])
+        return original(self, *args)
+
+    Number.__call__ = call  # type: ignore[method-assign]
+
+
+def _computed(name: str, text: str) -> Callable[..., Any]:
+    match, returns = _NAME.fullmatch(name), _RETURNS.search(text)
+    function = _FUNCTIONS.get(match["base"]) if match else None
+
+    def compute(*args: Any) -> Any:
+        if function is None or returns is None:
+            raise NotSimulated(f"`libdevice.{name}`")
+        made = np.dtype(returns["type"]).type
+        with np.errstate(all="ignore"):
+            found = function(*(each.item() if isinstance(each, np.generic) else each for each in args))
+            return tuple(map(made, found)) if returns["pair"] else made(found)
+
+    return compute
+
+
+class Vectorized:
+    """The builder behind `vectorize(signatures, target="cuda")`, and the function that it builds."""
+
+    def __init__(self, function: Callable[..., Any], *_: Any, **__: Any) -> None:
+        self._function, self._signatures = function, list[Any]()
+
+    def add(self, sig: Any) -> None:
+        from numba.core.sigutils import normalize_signature
+
+        self._signatures.append(normalize_signature(sig))
+
+    def disable_compile(self) -> None:
+        """Accept no further signatures: nothing to do."""
+
+    def build_ufunc(self) -> Vectorized:
+        return self
+
+    def __call__(self, *args: Any, out: Any = None, stream: Any = 0) -> Any:
+        """Compute each element by the first signature to which the arguments can be cast."""
+        from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+        from numba.np.numpy_support import as_dtype
+
+        hosts = [getattr(each, "_ary", each) for each in args]
+        types = [([as_dtype(each) for each in given], as_dtype(returned)) for given, returned in self._signatures]
+        fitting = [each for each in types if len(each[0]) == len(hosts) and all(map(_castable, hosts, each[0]))]
+        if not fitting:
+            raise TypeError("No matching version. GPU ufunc requires array arguments to have the exact types.")
+        wanted, returned = fitting[0]
+        made = np.vectorize(self._function, otypes=[returned])(*map(np.asarray, hosts, wanted))
+        if out is None:
+            return FakeCUDAArray(made) if any(hasattr(each, "_ary") for each in args) else made
+        getattr(out, "_ary", out)[...] = made
+        return out
+
+
+def _castable(host: Any, wanted: Any) -> bool:
+    return not isinstance(host, np.ndarray) or np.can_cast(host.dtype, wanted, "safe")
+
+
+def _not_generalized(*_: Any, **__: Any) -> None:
+    raise NotSimulated("`guvectorize` with `target='cuda'`")

@@ -17,10 +17,10 @@ from grader.exercises import EXERCISES
 from grader.exercises.numba_cupy.ladder_cases import draw, ladder_case, lombscargle, power
 from grader.exercises.numba_cupy.ladder_rungs import HALF
 from grader.exercises.numba_cupy.ls_numba import NUMBA_BASELINE, NUMBA_FASTMATH, NUMBA_TYPED
+from grader.judge.bench import ProblemSizes
 from grader.judge.checking.buffers import generator
 from grader.judge.checking.compare import suspected, within
 from grader.judge.timing.clock import launches_for
-from grader.judge.timing.problem_size import ProblemSizes
 from grader.protocol.arena import POISON_BYTE
 
 _NUMBA = (NUMBA_BASELINE, NUMBA_TYPED, NUMBA_FASTMATH)

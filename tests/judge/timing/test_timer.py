@@ -12,12 +12,12 @@ import pytest
 from grader.errors import JudgeStopped
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate
 from grader.judge import score
+from grader.judge.bench import ProblemSizes
 from grader.judge.gpu.ceilings import Machine
 from grader.judge.process.worker import WorkerFailed
 from grader.judge.timing import timer as timer_module
 from grader.judge.timing.clock import NO_DRIFT
 from grader.judge.timing.clock_choice import AGREEMENT, Reading
-from grader.judge.timing.problem_size import ProblemSizes
 from grader.judge.timing.timer import Timer
 from grader.judge.timing.trial import BaselineFailed, HeldUp
 from grader.verdict import Failure

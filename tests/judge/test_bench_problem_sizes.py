@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.judge.timing.problem_size import ProblemSizes
+from grader.judge.bench import ProblemSizes
 from tests.judge.timing.test_timer import ROWS, World, case, exercise
 
 MACHINE = World().machine

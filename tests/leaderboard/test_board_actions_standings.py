@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from grader.errors import GraderError, UnknownExercise
+from grader.leaderboard.board_actions import SOURCE_VARIABLE, standings
 from grader.leaderboard.site import publish
-from grader.leaderboard.standings_view import SOURCE_VARIABLE, standings
 from grader.leaderboard.store import Store
 
 
@@ -80,7 +80,7 @@ def test_published_standings_are_shown_without_sqlalchemy(published):
     folder, _ = published
     code = (
         "import sys; sys.modules['sqlalchemy'] = sys.modules['torch'] = None\n"
-        "from grader.leaderboard.standings_view import standings\n"
+        "from grader.leaderboard.board_actions import standings\n"
         f"print(standings('softmax', {str(folder / 'site')!r}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
