@@ -226,7 +226,7 @@ speeds.plot()
 # If the consumers of the CUDA C++ kernel wait as Triton's do, it falls behind nearly as far as Triton. So a lower-level
 # language is not faster by itself. It lets you fix what a compiler does badly.
 #
-# On an H100 or H200, the next cell measures each language.
+# On an H100 or H200, the next cell measures each language. Elsewhere it shows the recorded measurements as a table.
 
 # %%
 from grader.explore import time_products
