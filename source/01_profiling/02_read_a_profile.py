@@ -170,8 +170,8 @@ compare(prediction, round((row.device_memory_usage if device == "cuda" else row.
 # A table adds up, so it loses the order. A **trace** keeps every event with its start and its length. The file `mean.json`
 # that you exported is a *Chrome trace*, a format that many tools read.
 #
-# Here it is as a timeline. Each thread of the CPU has a row, and so does each queue of a GPU. The bars below an operation
-# are the operations that it calls.
+# Below it is drawn as a timeline. Each thread of the CPU has a row, and so does each queue of a GPU. The bars below an
+# operation are the operations that it calls.
 #
 # Predict: which of the three ways calls different operations from the other two?
 
@@ -179,11 +179,12 @@ compare(prediction, round((row.device_memory_usage if device == "cuda" else row.
 prediction = ...  # "by_function", "by_method" or "by_sum"
 
 # %%
-called = {}
+called = {}  # the operations that each way calls
 for event in prof.events():
     if event.name in ways and event.cpu_children:
         called[event.name] = [operation.name for operation in event.cpu_children]
-found = [name for name, operations in called.items() if list(called.values()).count(operations) == 1]
+lists = list(called.values())
+found = [name for name in called if lists.count(called[name]) == 1]  # no other way calls the same operations
 compare(prediction, ", ".join(found))
 called
 

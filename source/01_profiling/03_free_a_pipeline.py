@@ -372,7 +372,7 @@ print(Path("mean_two_ways.py").write_text(script), "characters written")
 #
 # `ERR_NVGPUCTRPERM` means that the counters are reserved for administrators on that machine.
 #
-# Two kernels run in this range: the sum, and the division of one number. Predict: what share of the memory's throughput
+# Two kernels run in this range: the sum, and the division of one number. Predict: what share of the memory's bandwidth
 # does the sum use, in per cent?
 
 # %%
@@ -380,13 +380,13 @@ prediction = ...  # per cent
 
 # %%
 report = recorded_output("ncu")
-found = re.findall(r"DRAM Throughput +% +([\d.]+)", report.text)  # one line per kernel
+found = re.findall(r"DRAM Throughput +% +([\d.]+)", report.text)  # one per kernel, the sum's first
 compare(prediction, float(found[0]) if found else None, "%", how="recorded")
 report
 
 # %% [markdown]
-# Read *DRAM Throughput* and *Compute (SM) Throughput* first. **Throughput** is work per second, and both are given in
-# per cent of what the GPU could do.
+# Read *DRAM Throughput* and *Compute (SM) Throughput* first. **Throughput** is work per second, and DRAM is the GPU's
+# memory. Both are given in per cent of what the GPU could do.
 #
 # - `reduce_kernel`, the sum, uses most of what the memory can deliver, and little of the arithmetic. It is **memory-bound**.
 # - `vectorized_elementwise_kernel`, the division, is near zero in both: it is all launch. PyTorch multiplies by 1/n, hence the
@@ -399,19 +399,15 @@ report
 # %% [markdown]
 # ## Ask why
 #
-# A profiler shows numbers and leaves the conclusion to you. For an exercise of this course, `explain` suggests one, once
-# your function passes its cases:
-#
-# ```python
-# explain(softmax)
-# ```
+# A profiler shows numbers and leaves the conclusion to you. For an exercise of this course, `explain` suggests one,
+# once your function passes its cases: `explain(unblock)`, for example.
 #
 # For each cause that it finds, it names the line in your cell, a fix, the most that the fix can gain, and the evidence.
 # Treat a cause as a hypothesis: fix it, and measure again.
 #
-# With `counters=True` it also runs your function under `ncu`, and adds what the hardware counted, such as the bytes that DRAM
-# moved. It says whether the counters confirm the cause. If `ncu` is missing or refused, one sentence says why. Try it on
-# your `unblock`:
+# With `counters=True` it also runs your function under `ncu`, and adds what the hardware counted, such as the bytes
+# that DRAM moved. It says whether the counters confirm the cause. If `ncu` is missing or not allowed to read them, one
+# sentence says so. Try it:
 
 # %%
 if device == "cuda":

@@ -218,8 +218,8 @@ explore_roofline(ceilings)
 #
 # Here is the roofline of a recorded GPU. On it are kernels that you will write in this course, each at a large size,
 # and some operations of PyTorch. The flat roof is for float16 products. By its data sheet, an H200 moves 4,800 GB/s and
-# does 989 · 10¹² operations per second. Predict: from which `n` on is a float16 product of n × n compute-bound, by the recorded
-# ceilings?
+# does 989 · 10¹² float16 operations per second. Predict from these two numbers: from which `n` on is a float16 product
+# of n × n compute-bound? It is compared with the `n` that follows from the recorded ceilings.
 
 # %%
 prediction = ...  # n
@@ -227,6 +227,7 @@ prediction = ...  # n
 # %%
 roofs = recorded("ceilings", "bandwidth_gbps", "tflops")
 gbps, tflops = roofs.value("bandwidth_gbps", "large copy"), roofs.value("tflops", "float16 matrix product")
+# in float16 the intensity is n / 3, and 1000 * tflops / gbps is the ridge
 compare(prediction, round(3 * 1000 * tflops / gbps) if gbps and tflops else None, how="recorded")
 recorded_roofline()
 
@@ -403,11 +404,11 @@ try_predictions(predict_ms, ceilings)
 # If *measured / predicted* is close to 1, there is nothing left to gain. If it is 2, a better kernel could be up to twice as
 # fast, or the count is too low. So this quotient tells you where to look before you have changed a line.
 #
-# On a GPU, predicted / measured was recorded for more operations: the share of the roof that each one reaches. They are
-# simple operations on large tensors. Predict: how large is the smallest share?
+# On a GPU, predicted / measured was recorded for more operations: the share of the roof that each one reaches. All are
+# simple operations on large tensors. Guess: how large is the smallest share? Predict a number between 0 and 1.
 
 # %%
-prediction = ...  # share of the roof, 0.5 for half
+prediction = ...  # the smallest share of the roof
 
 # %%
 found = recorded("predictions", "predicted_over_measured")

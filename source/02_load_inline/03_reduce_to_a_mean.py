@@ -114,16 +114,16 @@ show_rung("tree")
 #
 # ### What divergence costs
 #
-# A thread of the tree does little in each step. This kernel does more: each of its two branches has the same number of
-# multiplications and additions, enough to be timed.
+# A thread of the tree does too little in each step to time it. This kernel does more. Its two branches have the same
+# number of multiplications and additions.
 
 # %%
 divergence = experiment("divergence")
 divergence
 
 # %% [markdown]
-# It is launched with four conditions, always with the same number of threads and rounds. With a GPU it is timed here.
-# Without one you see the times recorded on another machine.
+# `divergence.run()` launches it with four conditions, always with the same number of threads and rounds. Without a GPU
+# you see what was recorded on another machine. The threads of a warp are its **lanes**, 0 to 31.
 #
 # | name | `period` | `part` | which threads take the first branch |
 # | --- | --- | --- | --- |
@@ -132,8 +132,8 @@ divergence
 # | by lane | 2 | 1 | every second lane of each warp |
 # | one lane | 32 | 1 | lane 0 of each warp |
 #
-# With *by warp* and *by lane* half of the threads take each branch. Predict: how many times as long does *by lane*
-# take? And *one lane*, where 31 of 32 threads agree?
+# With *by warp* and *by lane* half of the threads take each branch. Predict: how many times as long as *by warp* does
+# *by lane* take? And *one lane*, where 31 of 32 threads agree?
 
 # %%
 prediction = ...  # by lane, times as long as by warp
@@ -176,9 +176,9 @@ compare(prediction, run_rung("tree without barriers", ones))
 # %% [markdown]
 # ## Add within a warp
 #
-# The threads of a warp are its **lanes**, 0 to 31. A thread keeps variables such as `sum` in **registers**, and lanes
-# can read each other's registers: `__shfl_down_sync(mask, value, offset)` gives each lane the `value` of the lane
-# `offset` further on. This is called a **shuffle**.
+# A thread keeps variables such as `sum` in **registers**, and the lanes of a warp can read each other's registers:
+# `__shfl_down_sync(mask, value, offset)` gives each lane the `value` of the lane `offset` further on. This is called a
+# **shuffle**.
 #
 # It needs no shared memory and no barrier. The call itself waits for the lanes in `mask`, so all of them must reach it.
 # All 32 lanes are `0xffffffff`.

@@ -583,7 +583,7 @@ check(matmul_leaky_relu)
 #   ⟦ gate("matmul_leaky_relu", "cublas").cases | join(" and ") ⟧
 #
 # The plot also has a curve for `torch.compile`. `count_fused` asks PyTorch's compiler how many kernels are left after
-# fusion, without a GPU. Predict: how many are there for a product and its leaky ReLU?
+# fusion, without a GPU. Predict: how many does a product with a leaky ReLU take?
 
 # %%
 prediction = ...  # kernels after fusion
@@ -594,14 +594,15 @@ def product_and_activation(a, b):
 
 
 a, b = (torch.zeros(256, 256, dtype=torch.float16) for _ in range(2))
-compare(prediction, count_fused(product_and_activation, a, b)[1], "kernels", how="computed")
+_, kernels = count_fused(product_and_activation, a, b)  # before and after fusion
+compare(prediction, kernels, "kernels", how="computed")
+
+# %% [markdown]
+# By default `torch.compile` does not fuse the two. It leaves a product to a library, cuBLAS on a GPU, and generates a
+# kernel for what follows. With `mode="max-autotune"` it also tries products in Triton, and fuses into those.
 
 # %%
 benchmark(matmul_leaky_relu)
-
-# %% [markdown]
-# By default `torch.compile` does not fuse them. It leaves a product to a library, cuBLAS on a GPU, and generates a
-# kernel for what follows. With `mode="max-autotune"` it also tries products in Triton, and fuses into those.
 
 # %%
 recorded("matmul_leaky_relu", "ratio_vs_cublas", "ratio_vs_compile")

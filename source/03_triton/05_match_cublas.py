@@ -45,8 +45,8 @@ def corner_kernel(source, target, row, column):
 
 
 # %% [markdown]
-# In the next cell `x` holds ones, 8 rows of 20. We read a tile of 8 × 8 that begins in column 16. Predict: how many
-# zeros does the tile have?
+# Below, `x` holds ones, 8 rows of 20. We read a tile of 8 × 8 that begins in column 16. Predict: how many zeros does
+# the tile have?
 
 # %%
 prediction = ...  # zeros
@@ -54,7 +54,8 @@ prediction = ...  # zeros
 # %%
 x = torch.ones(8, 24, dtype=torch.float16, device=device)[:, :20]
 tile = torch.empty(8, 8, dtype=torch.float16, device=device)
-corner_kernel[(1,)](*(TensorDescriptor.from_tensor(each, [8, 8]) for each in (x, tile)), 0, 16)
+source, target = (TensorDescriptor.from_tensor(each, [8, 8]) for each in (x, tile))  # [8, 8] is the shape of a tile
+corner_kernel[(1,)](source, target, 0, 16)
 compare(prediction, int((tile == 0).sum()), "zeros")
 
 # %% [markdown]
@@ -81,8 +82,9 @@ compare(prediction, int((tile == 0).sum()), "zeros")
 # %% [markdown]
 # ### Waves and tails
 #
-# A program begins by filling its pipeline, the **prologue**, and ends with the epilogue, which stores its tile. The tensor
-# cores wait during both. Two programs on one SM could fill each other's gaps, but tiles this large leave room for only one.
+# A program begins by filling its pipeline, the **prologue**, and ends with the epilogue, which stores its tile. The
+# tensor cores wait during both. Two programs on one SM could fill each other's gaps, but tiles of 128 × 256 leave room
+# for only one.
 #
 # The tiles that run together form a **wave**. If the last wave is not full, some SMs have nothing to do: this is the
 # **tail**.
@@ -109,8 +111,8 @@ draw_waves(tiles=10, sms=4)
 # compute the tile's row and column from `tile`, as the last notebook did from the program's number.
 #
 # `flatten=True` merges the loop over tiles and the loop over K into one loop, so the loads of the next tile begin
-# before this tile is stored. That hides all prologues but the first. It cannot hide the tail: draw 12 tiles with
-# `draw_waves`, then 9.
+# before this tile is stored. That hides all prologues but the first. It cannot hide the tail: call `draw_waves` with 12
+# tiles, then with 9.
 #
 # Take 4096 × 4096, tiles of 128 × 256, and the 132 SMs of an H200 (an H100 has as many, but its PCIe card has 114).
 # Predict: how many tiles does the busiest SM compute?
@@ -121,15 +123,15 @@ prediction = ...  # tiles
 # %%
 tiles = (4096 // 128) * (4096 // 256)
 compare(prediction, triton.cdiv(tiles, 132), "tiles", how="computed")
-print(f"{tiles} tiles; busy {tiles / (132 * triton.cdiv(tiles, 132)):.0%} of the time")
+print(f"{tiles} tiles; the SMs are busy {tiles / (132 * triton.cdiv(tiles, 132)):.0%} of the time")
 
 # %% [markdown]
 # ## Exercise: match cuBLAS
 #
 # Compute the same product as in `matmul`, as fast as you can. `matmul_open` has a leaderboard. You may use any method,
-# as long as the kernel is your own: a library's product does not count. The score is the geometric mean over
-# ⟦ gate("matmul_open", "cublas").cases | join(" and ") ⟧. The sizes and strides that your fast path does not support
-# are checked too, so they need another path. *(about 70 lines)*
+# as long as the kernel is your own: a library's product does not count. The score is your speed divided by that of
+# cuBLAS, as the geometric mean over ⟦ gate("matmul_open", "cublas").cases | join(" and ") ⟧. The sizes and strides that
+# your fast path does not support are checked too, so they need another path. *(about 70 lines)*
 #
 # `sm_count` returns the number of SMs, and 4 without a GPU.
 
@@ -262,21 +264,20 @@ benchmark(matmul_open)
 # ### The last ten per cent
 #
 # A product of 3072 has 288 tiles of 128 × 256. On 132 SMs two waves compute 264 of them, and in the tail most SMs are
-# idle: **wave quantization**. With tiles of 128 × 192 there are 384, or three waves, nearly full. But the sides of a
-# Triton block are powers of two. So the authors' faster kernel keeps two blocks of sums, with 128 and 64 columns, and
-# uses each tile of `a` in two products:
+# idle: **wave quantization**. With tiles of 128 × 192 there are 384: also three waves, but shorter ones, and nearly
+# full. But the sides of a Triton block are powers of two. So the authors' faster kernel keeps two blocks of sums, with
+# 128 and 64 columns, and uses each tile of `a` in two products:
 #
 # ```python
 # left = a.load([row, k])
 # first = tl.dot(left, b.load([k, column]), first)
-# rest = tl.dot(left, narrow.load([k, column + 128]), rest)
+# rest = tl.dot(left, narrow.load([k, column + 128]), rest)  # narrow: a descriptor of `b` with tiles of 64 columns
 # ```
 #
 # So it pays to choose the tile by the size of the product. A tile of 128 × 256 uses each loaded number more often than
-# one of 128 × 192 or of 64 × 128, so its time per element is the shortest. For each of these three, the launch
-# multiplies the time per element by the number of elements in a tile and by the number of waves, and picks the smallest
-# result. If all tiles fit into one wave, the grid is not persistent, because no program has a second
-# tile.
+# one of 128 × 192 or of 64 × 128, so its time per element is the shortest. For each of these three, the authors' launch
+# multiplies the time per element by the number of elements in a tile and by the number of waves. It picks the smallest
+# result. If all tiles fit into one wave, the grid is not persistent, because no program has a second tile.
 
 # %%
 recorded("matmul_open/fastest", "ratio_vs_cublas")
@@ -298,8 +299,8 @@ recorded("matmul_open/fastest", "ratio_vs_cublas")
 # | fused leaky ReLU | the sums are in registers already, so they make no extra trip to memory |
 # | descriptors, persistent grid | no thread computes addresses; prologues and epilogues overlap |
 #
-# All of them were timed in one run with cuBLAS, on square matrices. The times are the GPU's alone, without the host's.
-# Compare the fused rung with cuBLAS followed by the activation.
+# All of them were timed in one run with cuBLAS, on square matrices: the GPU's time alone, without the host's. Compare
+# the fused rung with cuBLAS followed by the activation.
 
 # %%
 recorded("matmuls", "rate_tflops").plot(", {}", "rows and columns of the matrices")

@@ -238,8 +238,9 @@ recorded("softmax_long", "ratio_vs_torch", "ratio_vs_eager", "ratio_vs_compile",
 #     pass
 # ```
 #
-# The second line adds 0, so it only reads the counter. `release` makes what the program stored before visible to others,
-# before they see the new count. `acquire` keeps loads that come later in the program from being done earlier.
+# `tl.atomic_add` returns the old value. The second line adds 0, so it only reads the counter. With `release`, a program
+# that sees the new count also sees everything that this one stored before. With `acquire`, no later load is done before
+# the counter is read.
 #
 # Waiting for another program is dangerous: if it cannot start before this one ends, both wait forever. CUDA guarantees
 # no order, but in practice programs start in the order of their numbers. So the wait ends if all programs of a row fit on

@@ -10,8 +10,9 @@
 # - how warps that copy pass tiles to warps that multiply
 # - what cuTile, Triton, Gluon and CUDA C++ each decide for you, and what each lets you decide
 #
-# **You need** about 50 minutes and [Match cuBLAS](05_match_cublas.ipynb). This notebook is for reading: it has no
-# exercises. You need no GPU: the kernels are compiled for an H100 without one. On an H100 or H200 you also time them.
+# **You need** about 50 minutes, [Match cuBLAS](05_match_cublas.ipynb) and, for layouts and PTX,
+# [Look inside the compiler](07_look_inside_the_compiler.ipynb). This notebook is for reading: it has no exercises. You need
+# no GPU: the kernels are compiled for an H100 without one. On an H100 or H200 you also time them.
 
 # %%
 from grader.explore import compare, count_hopper_instructions, count_lines, draw_ring, recorded, show_product
@@ -33,17 +34,17 @@ from grader.explore import compare, count_hopper_instructions, count_lines, draw
 #    memory, and the sums stay in registers. WGMMA is asynchronous, too: the warpgroup can wait for it later.
 # 4. **Store.** The sums are rounded to float16 and written to shared memory. From there the TMA copies them to `out`.
 #
-# The copies need only one thread, and the multiplications need as many registers as possible. So the warps of a block
-# are divided: a **producer** starts copies, and two warpgroups, the **consumers**, multiply. This is **warp
-# specialization**. Neither side waits for anything but its barriers.
+# The copies need only one thread, and the multiplications need as many registers as possible. So the warps of a thread
+# block, which Triton calls a program, are divided: a **producer** starts copies, and two warpgroups, the **consumers**,
+# multiply. This is **warp specialization**. The two sides wait for each other only at the barriers.
 #
 # | side | waits until | then | and |
 # | --- | --- | --- | --- |
 # | producer | the stage is *empty* | starts two copies | tells *full* how many bytes to expect |
 # | consumer | the stage is *full* | multiplies | arrives at *empty* |
 #
-# The picture shows two tiles of six steps each. The kernel is persistent, so the same block computes both tiles. Look
-# at the second tile: when do its copies start?
+# The picture shows two tiles of six steps each. The kernel is persistent, so the same thread block computes both tiles.
+# Look at the second tile: when do its copies start?
 
 # %%
 draw_ring(stages=4)
@@ -67,8 +68,8 @@ compare(prediction, 9 % 4, "stage", how="computed")
 # first round, 1 in the second, and then 0 again. The producer waits for the opposite phase. In the first round that
 # phase counts as over, so the producer starts at once: the ring is empty.
 #
-# A block can have 227 KiB of shared memory, which is 232,448 bytes. The store handles half a tile of `out` at a time,
-# which takes 32 KiB. Predict: how many stages fit into the rest?
+# A thread block can have 227 KiB of shared memory, which is 232,448 bytes. The store handles half a tile of `out` at a
+# time, which takes 32 KiB. Predict: how many stages fit into the rest?
 
 # %%
 prediction = ...  # stages
@@ -91,12 +92,13 @@ compare(prediction, (232_448 - 32 * 1024) // stage_bytes, "stages", how="compute
 # - **Triton** is the language of this chapter.
 # - **Gluon** is part of Triton (`triton.experimental.gluon`). It keeps Triton's blocks and the compiler's back end, but
 #   skips the passes that choose layouts and build pipelines. As the module's name says, it may still change.
-# - **CUDA C++** has no syntax for TMA, mbarriers or WGMMA, so the kernel uses inline PTX.
+# - **CUDA C++** has no syntax for TMA, mbarriers or WGMMA, so the kernel has PTX in `asm` statements.
 #
-# There are others. **CuTe DSL** is CUTLASS in Python: its programs have the same four parts, and give you about as much
-# control as CUDA C++. Its packages take over 90 MB, so it is not installed here, and we have not measured it.
+# There are others. **CuTe DSL** is the Python form of CUTLASS, NVIDIA's C++ templates for matrix products. Its programs
+# have the same four parts, and give you about as much control as CUDA C++. Its packages take over 90 MB, so it is not
+# installed here, and we have not measured it.
 #
-# Before you read them, predict: how many lines of code does the longest kernel have, the one in CUDA C++?
+# Before you read the programs, predict: how many lines of code does the longest have, the one in CUDA C++?
 
 # %%
 prediction = ...  # lines
@@ -118,7 +120,7 @@ show_product("cuTile")
 
 # %% [markdown]
 # No line mentions a barrier or a stage, and only `num_worker_warps` mentions warps: it is the number of warps that
-# multiply. With 4, a thread would need 256 registers for its sums alone, and the compiler would spill them.
+# multiply. With 4 warps, a thread would need 256 registers for its sums alone, and the compiler would spill them.
 #
 # ### Triton
 #
@@ -134,8 +136,8 @@ show_product("Triton")
 
 # %% [markdown]
 # `num_warps=4` is the number of warps per consumer. The compiler creates two consumers, one for each half of the tile,
-# and a producer. The kernel stores the whole tile at once, which takes 64 KiB of shared
-# memory, so only three stages fit.
+# and a producer. The kernel stores the whole tile at once, which takes 64 KiB of shared memory, so only three stages
+# fit.
 #
 # ### Gluon
 #
@@ -151,13 +153,14 @@ show_product("Gluon")
 # its stage is empty. `pred=k > 0` skips the arrival in a tile's first step. `NVMMADistributedLayout` says which thread
 # holds which sums.
 #
-# You still program in blocks: `total` has 128 × 256 elements, and no line says which thread rounds which of them.
+# You still program in blocks: `total` is one of 128 × 256 elements, and no line says which thread rounds which of them.
 #
 # ### CUDA C++
 #
 # Start at the end. `kernel` divides the warps, and moves registers from the producer to the consumers (`setmaxnreg`).
-# `consume` and `produce` follow Gluon's line by line. Above them is one function per PTX instruction, and `matrix`,
-# which packs an address, a stride and a swizzle into the 64-bit descriptor that WGMMA expects.
+# `consume` and `produce` follow Gluon's line by line. Above them is one function per PTX instruction, and `matrix`. It
+# packs an address, a stride and a swizzle into the 64-bit descriptor that WGMMA expects. This swizzle changes the order
+# of 16-byte chunks within a row of a tile.
 
 # %%
 show_product("CUDA C++")
@@ -184,6 +187,7 @@ prediction = ...  # instructions
 # %%
 from grader.explore import compiled_products
 
+# in machine code WGMMA is called HGMMA
 compare(prediction, compiled_products()["CUDA C++"].count("HGMMA"), "instructions", how="compiled")
 
 # %% [markdown]
@@ -201,8 +205,8 @@ count_hopper_instructions()
 # One row matters more than the others: the waits that leave a WGMMA in flight. With such a wait, a consumer issues the
 # next WGMMA before the previous one ends. Triton's consumers do not.
 #
-# So Triton's tensor cores idle between two steps. Predict: what share of cuBLAS's speed did the Triton kernel reach at
-# 4096, on an H200?
+# So with Triton's kernel the tensor cores idle between two steps. Predict: what share of cuBLAS's speed did the Triton
+# kernel reach at 4096, on an H200?
 
 # %%
 prediction = ...  # cuBLAS's time divided by the kernel's
@@ -213,22 +217,21 @@ compare(prediction, speeds.value("ratio_vs_cublas", "Triton"), how="recorded", w
 speeds.plot()
 
 # %% [markdown]
-# The recorded measurements leave out cuTile, whose compiler was not installed, and add two kernels:
+# The recorded measurements leave out cuTile, whose compiler was not installed. *Triton* is the kernel with warp
+# specialization. Two kernels are new:
 #
 # - *one flattened loop* is the kernel of [Match cuBLAS](05_match_cublas.ipynb), without warp specialization
 # - *no WGMMA in flight* is the CUDA C++ kernel, with consumers that wait as Triton's do
 #
-# On an H100 or H200, the next cell measures each language.
+# If the consumers of the CUDA C++ kernel wait as Triton's do, it falls behind nearly as far as Triton. So a lower-level
+# language is not faster by itself. It lets you fix what a compiler does badly.
+#
+# On an H100 or H200, the next cell measures each language. Elsewhere it shows the recorded measurements as a table.
 
 # %%
 from grader.explore import time_products
 
 time_products()
-
-# %% [markdown]
-# *Triton* in the plot is the kernel with warp specialization. If the consumers of the CUDA C++ kernel wait as Triton's do,
-# it falls behind nearly as far as Triton. So a lower-level language is not faster by itself. It lets you fix what a
-# compiler does badly.
 
 # %% [markdown]
 # ## What each hides
@@ -239,7 +242,7 @@ time_products()
 # | --- | --- | --- |
 # | cuTile | tiles, their order, the warps that multiply | descriptors, stages, barriers, layouts, shared memory |
 # | Triton | also descriptors, the number of stages and programs, and whether to specialize | barriers, layouts, shared memory |
-# | Gluon | also the ring, every barrier, the layouts, what is in flight | threads within a block, swizzles, the epilogue's addresses |
+# | Gluon | also the ring, every barrier, the layouts, what is in flight | what each thread does, swizzles, the epilogue's addresses |
 # | CUDA C++ | everything | registers, and the order of instructions |
 #
 # A compiler makes these decisions well for the kernels that its authors had in mind. They matter when yours is

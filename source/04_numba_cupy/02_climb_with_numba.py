@@ -704,11 +704,11 @@ compiled_ladder("fastmath", "unsigned", yours=build)
 # %% [markdown]
 # ### How fast is it with an unsigned index?
 #
-# You get ⟦ gate("ls_numba_unsigned", "fastmath").points ⟧ points for
-# ⟦ gate("ls_numba_unsigned", "fastmath").at_least ⟧ times the speed of the fast-math kernel. Compare the instructions per
-# sample. Note that the two special functions take as long as before. Per clock cycle, an SM starts 16 of them, but up to
-# 128 simple instructions such as a multiply-add, counted per thread. Predict: how many times as fast as the fast-math
-# kernel was the authors' kernel at 1,048,576 frequencies, on an H200?
+# You get ⟦ gate("ls_numba_unsigned", "fastmath").points ⟧ points for ⟦ gate("ls_numba_unsigned", "fastmath").at_least ⟧
+# times the speed of the fast-math kernel. Compare the instructions per sample in the table above. Note that the two
+# special functions take as long as before. Per clock cycle, an SM starts 16 of them, but up to 128 simple instructions
+# such as a multiply-add, counted per thread. Predict: how many times as fast as the fast-math kernel was the authors'
+# kernel at 1,048,576 frequencies, on an H200?
 
 # %%
 prediction = ...  # times as fast
@@ -720,8 +720,8 @@ compare(prediction, largest, "times as fast", how="recorded")
 found
 
 # %% [markdown]
-# About 32 instructions per sample take 32/128 of a cycle. Two special functions take 2/16, half as long. With 13
-# instructions it is the special functions that limit the kernel.
+# In the fast-math kernel about 32 instructions per sample take 32/128 of a cycle. The two special functions take 2/16,
+# half as long. Now 13 instructions take only 13/128, so the special functions are the limit.
 
 # %%
 benchmark(ls_numba_unsigned)

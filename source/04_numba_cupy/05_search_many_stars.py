@@ -122,7 +122,8 @@ compare(prediction, round(float(lengths.max() / lengths.min()), 1), "times as lo
 # 1. The kernel: its block's star, its thread's frequency, the five sums over the samples of this star, and the power. You
 #    can take the lines from rung 3. *(about 18 lines)*
 # 2. The launch: 128 threads per block, enough blocks along x for all frequencies, and one row of blocks per star. In
-#    CuPy the grid is then a tuple of two numbers, `(blocks, stars)`. `out.shape` has both counts. *(about 3 lines)*
+#    CuPy the grid is then a tuple of two numbers, `(blocks, stars)`. `out.shape` is `(stars, frequencies)`. *(about 3
+#    lines)*
 #
 # As in the last notebook, Numba, Triton and CUDA C++ with `load_inline` are accepted as well.
 
