@@ -116,7 +116,10 @@ class HostWatch:
 
     def start(self) -> None: ...
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        from grader.worker.simulator import cuda_library
+
+        cuda_library.returned()
 
     def wait(self) -> None:
         from grader.worker.simulator import start

@@ -9,6 +9,7 @@ from typing import Any
 __all__ = [
     "Buffer",
     "counted",
+    "returned",
     "send_buffers",
     "synchronize",
     "take_observed",
@@ -70,6 +71,16 @@ def synchronize() -> None:
     for failure in _failures.values():
         if text := failure():
             raise RuntimeError(text.decode())
+
+
+def returned() -> None:
+    """Let an extension report work on a stream of its own for which nothing waits, now that the function has returned.
+
+    Two extensions may share streams, and neither knows what the other one waits for.
+    """
+    if len(_libraries) == 1:
+        for library in _libraries.values():
+            library.cuda_on_cpu_returned()
 
 
 def take_observed() -> list[str]:
