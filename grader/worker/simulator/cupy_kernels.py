@@ -20,7 +20,7 @@ import numpy as np
 
 from grader.protocol.target import target
 from grader.words import plural
-from grader.worker.simulator import header_build
+from grader.worker.simulator import cupy_streams, header_build
 from grader.worker.simulator.accesses import NOTE, observe
 from grader.worker.simulator.cuda_library import Buffer, send_buffers, watch
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, translate
@@ -269,7 +269,7 @@ class RawKernel:
         self._module.compile()
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0, stream: Any = None) -> None:
-        self.kernel(grid, block, args, shared_mem=shared_mem)
+        self.kernel(grid, block, args, shared_mem=shared_mem, stream=stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kernel, name)
@@ -322,6 +322,8 @@ class Function:
         slots = [ctypes.create_string_buffer(each, max(len(each), _SLOT_BYTES)) for each in arguments]
         addresses = (ctypes.c_void_p * max(len(slots), 1))(*(ctypes.addressof(slot) for slot in slots))
         send_buffers(self._loaded, [_buffer(value, n) for n, value in enumerate(args, 1) if isinstance(value, ndarray)])
+        if any(isinstance(value, ndarray) and value.flags.writeable for value in args):
+            cupy_streams.queue(stream, _line_of_caller())
         self._enter((ctypes.c_uint * 6)(*sizes), ctypes.c_size_t(shared_mem), _line_of_caller(), addresses)
         text = self._failure()
         if text and self._clear():
