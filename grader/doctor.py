@@ -107,7 +107,7 @@ _FREE_GB = 2.0  # room for a few builds of `load_inline` and their caches
 
 def compiler() -> Finding:
     """`load_inline` and Triton call a C++ compiler; the simulated CUDA needs C++20."""
-    program = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
+    program = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
     install = "sudo apt-get install g++"
     if program is None:
         return Finding("C++ compiler", False, "none found", install)

@@ -120,7 +120,7 @@ def test_an_unsupported_version_is_a_problem(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("check", "programs", "package"),
     [
-        (doctor.compiler, ("g++", "c++", "clang++"), "g++"),
+        (doctor.compiler, ("g++", "c++"), "g++"),
         (doctor.chromium, ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"), "chromium"),
     ],
 )

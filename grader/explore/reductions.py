@@ -266,13 +266,13 @@ def build() -> ctypes.CDLL:
 
 def _built_for_cpu() -> str:
     from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, translate
-    from grader.worker.simulator.header_build import use_compiler
+    from grader.worker.simulator.header_build import compiler
 
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "rungs.cpp"), Path(folder, "rungs.so")
         source.write_text('#include "cuda_on_cpu.h"\n' + translate(_source()), encoding="utf-8")
         flags = [*COMPILER_FLAGS, "-fno-sanitize=all"]  # accesses are logged in submissions only
-        command = [*use_compiler().split(), "-shared", "-fPIC", *flags, f"-I{INCLUDE}", "-o", str(library), str(source)]
+        command = [*compiler(), "-shared", "-fPIC", *flags, f"-I{INCLUDE}", "-o", str(library), str(source)]
         subprocess.run(command, check=True, capture_output=True, timeout=300)
         ctypes.CDLL(str(library))  # it stays loaded after its file is deleted
         return str(library)

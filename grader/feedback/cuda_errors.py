@@ -210,6 +210,12 @@ SIMULATOR: tuple[Meaning, ...] = (
         title="The host uses the GPU's memory",
     ),
     Meaning(
+        r"Unfinished: the function returns",
+        "The grader and PyTorch use the output on the current stream, which does not wait for a non-blocking stream.",
+        "Record an event after the work, and let the caller's stream wait for it with `cudaStreamWaitEvent`.",
+        title="It does not wait for its own stream",
+    ),
+    Meaning(
         r"Unfinished: ",
         "A launch returns before its kernel has run, so the host uses memory that the GPU is not done with.",
         "Call `cudaDeviceSynchronize()`, or wait for the stream, before the host uses the memory.",

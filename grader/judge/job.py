@@ -334,6 +334,8 @@ class Job:
             mismatch = replace(mismatch, suspect=said, got="nan", unwritten=0, not_finite=mismatch.wrong)
         elif mismatch and one.cause and 0 < mismatch.wrong == mismatch.not_finite and not mismatch.suspect:
             mismatch = replace(mismatch, suspect=one.cause)
+        elif mismatch and mismatch.wrong and one.overflow:  # seen, where a suspect is guessed from the values
+            mismatch = replace(mismatch, suspect=one.overflow)
         return CaseResult(case.name, mismatch is None, mismatch=self._hinted(mismatch) if mismatch else None)
 
     def _adds_to_nan(self, worker: Worker, layout: Layout, mismatch: Mismatch) -> bool:

@@ -82,6 +82,11 @@ def accesses_in(text: str) -> dict[str, Any] | None:
     return {"kind": kind, "message": found[0].strip()[:500], "line": int(line[1]) if line else None}
 
 
+def overflow_in(text: str) -> dict[str, Any] | None:
+    """The overflow of an integer that the simulator of CUDA C++ describes in this text, or None."""
+    return {"kind": "overflow", "message": text} if text.startswith("Overflow: ") else None
+
+
 def _innermost(error: BaseException, file: Path) -> tuple[BaseException, list[traceback.FrameSummary]]:
     """Return the exception to show, and its frames in the submission.
 

@@ -25,7 +25,7 @@ from typing import Any
 from grader.protocol.arena import POISON_BYTE, Arena, CudaArena, HostArena, Slot, StagedArena, tensor
 from grader.protocol.channel import Channel, ChannelClosed
 from grader.protocol.flag import Flag
-from grader.worker.failures import accesses_in, describe
+from grader.worker.failures import accesses_in, describe, overflow_in
 from grader.worker.stopwatch import GpuFlag, watch
 from grader.worker.toolchain import forked
 
@@ -151,7 +151,7 @@ class Worker:
 
         texts = _simulator().take_observed()
         remarks = [{"kind": accesses.NOTE, "message": said, "line": line} for line, said in cuda_library.take_traffic()]
-        seen = [accesses_in(text) or {"kind": accesses.CAUSE, "message": text} for text in texts]
+        seen = [accesses_in(text) or overflow_in(text) or {"kind": accesses.CAUSE, "message": text} for text in texts]
         return [*seen, *accesses.take_observed(), *remarks]
 
     def _map(self, arenas: Sequence[dict[str, Any]], fds: list[int]) -> None:

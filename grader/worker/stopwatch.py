@@ -116,7 +116,11 @@ class HostWatch:
 
     def start(self) -> None: ...
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        from grader.worker.simulator import cuda_library, cupy_streams
+
+        cuda_library.returned()
+        cupy_streams.returned()
 
     def wait(self) -> None:
         from grader.worker.simulator import start

@@ -57,21 +57,25 @@ def facts_of(claim: Any) -> list[dict[str, int]]:
     ]
 
 
-def observed_of(claim: Any) -> tuple[tuple[Failure, ...], tuple[Finding, ...], str]:
-    """Return what a simulator claims to have observed: failures on a GPU, findings, and why a result is NaN, or ""."""
-    failures, findings, cause = [], [], ""
+def observed_of(claim: Any) -> tuple[tuple[Failure, ...], tuple[Finding, ...], str, str]:
+    """Return what a simulator claims to have observed: failures on a GPU, findings, why a result is NaN, or "", and an
+    integer that overflowed, or "".
+    """
+    failures, findings, cause, overflow = [], [], "", ""
     for each in claim[:_MOST_OBSERVED] if isinstance(claim, list) else ():
         if not isinstance(each, dict):
             continue
         failure = failure_of(each)
         if each.get("kind") == "cause":
             cause = cause or failure.message
+        elif each.get("kind") == "overflow":
+            overflow = overflow or failure.message
         elif failure.message and failure.kind in ("fails_on_gpu", "illegal_access"):
             failures.append(replace(failure, advice=_text(each.get("advice", ""), 500)))
         elif failure.message:
             where = f"Line {failure.line}: " if failure.line else ""
             findings.append(Finding("access", f"{where}{failure.message}", failure.line))
-    return tuple(failures), tuple(findings), cause
+    return tuple(failures), tuple(findings), cause, overflow
 
 
 def death(code: int | None, log: str) -> Failure:

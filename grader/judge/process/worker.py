@@ -64,6 +64,7 @@ class Round:
     failures: tuple[Failure, ...] = ()  # on a GPU, as the simulator claims
     findings: tuple[Finding, ...] = ()
     cause: str = ""  # of a result that is NaN, as the simulator claims
+    overflow: str = ""  # of an integer, which may be why a result is wrong, as the simulator claims
 
     def must_be_unchanged(self) -> None:
         """Once all outputs are right, raise WorkerFailed if the probe had seen other values: the answer came early."""

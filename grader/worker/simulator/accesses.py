@@ -16,7 +16,7 @@ import numpy as np
 
 from grader.words import plural
 
-RACE, STRAY, NOTE, CAUSE = "fails_on_gpu", "illegal_access", "note", "cause"
+RACE, STRAY, NOTE, CAUSE, OVERFLOW = "fails_on_gpu", "illegal_access", "note", "cause", "overflow"
 DOES = {"load": "loads {}", "store": "stores to {}", "atomic": "changes {} by an atomic"}
 _SECTOR_BYTES, _WARP = 32, 32
 _LOOKED_AT = 2  # accesses of each line and launch, for what a warp touches
@@ -34,7 +34,9 @@ class StrayAccess(IndexError):
 
 def observe(kind: str, message: str, line: int | None, advice: str = "") -> None:
     """Report a fact about a launch: a failure of the case (`RACE`, `STRAY`), the reason if a result is NaN
-    (`CAUSE`), or a remark without points (`NOTE`). The same from each launch of a loop is kept once."""
+    (`CAUSE`) or wrong (`OVERFLOW`), or a remark without points (`NOTE`). The same from each launch of a loop is kept
+    once.
+    """
     found = {"kind": kind, "message": message, "line": line, "advice": advice}
     if found not in _observed[-_LAST:]:
         _observed.append(found)

@@ -9,17 +9,21 @@ from typing import Any
 __all__ = [
     "Buffer",
     "counted",
+    "raise_failure",
+    "returned",
     "send_buffers",
     "synchronize",
     "take_observed",
     "take_traffic",
     "use_buffers",
     "use_scratch",
+    "waits",
     "watch",
 ]
 
 _failures: dict[str, Callable[[], bytes | None]] = {}  # by path of the extension
 _libraries: dict[str, ctypes.CDLL] = {}
+waits: list[Callable[[], None]] = []  # to call when the host waits for the GPU
 _buffers: tuple[Buffer, ...] = ()
 _scratch: tuple[Buffer, ...] = ()
 
@@ -63,13 +67,30 @@ def send_buffers(library: ctypes.CDLL, more: Sequence[Buffer] = ()) -> None:
 
 
 def synchronize() -> None:
-    """Raise `RuntimeError` if an earlier kernel failed, as `torch.cuda.synchronize` does.
+    """Wait for the GPU and raise `RuntimeError` if an earlier kernel failed, as `torch.cuda.synchronize` does.
 
     It also reports a refused launch whose launcher did not read the error.
     """
+    for wait in waits:
+        wait()
+    raise_failure()
+
+
+def raise_failure() -> None:
+    """Raise `RuntimeError` if an earlier kernel failed."""
     for failure in _failures.values():
         if text := failure():
             raise RuntimeError(text.decode())
+
+
+def returned() -> None:
+    """Let an extension report work on a stream of its own for which nothing waits, now that the function has returned.
+
+    Two extensions may share streams, and neither knows what the other one waits for.
+    """
+    if len(_libraries) == 1:
+        for library in _libraries.values():
+            library.cuda_on_cpu_returned()
 
 
 def take_observed() -> list[str]:

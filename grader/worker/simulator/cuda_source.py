@@ -36,7 +36,7 @@ COMPILER_FLAGS = [
     _PATTERN,  # a variable without a value is -1.7e38, not by chance what was right before
     "-fno-strict-aliasing",  # reading float* as float4* is common in CUDA
     "-g1",  # the lines of accesses
-    "-fsanitize=thread,alignment,bounds",  # `instrumented.h` is its library: link without this option
+    "-fsanitize=thread,alignment,bounds,signed-integer-overflow",  # `instrumented.h` is its library: link without it
     "--param=tsan-instrument-func-entry-exit=0",
     "--param=tsan-distinguish-volatile=1",
     "-fno-gnu-unique",  # a cell that is run again must not share statics with its earlier build
@@ -79,7 +79,7 @@ def translate(source: str, bounds: bool = True) -> str:
     """
     tokens = _called_kernels(inline_ptx(tokenize(source)))
     tokens = _launch_bounds(tokens) if bounds else tokens
-    return joined(_launches(shared_memory(variables(_device(tokens)))))
+    return joined(_launches(shared_memory(variables(_device(_products_of_blocks(tokens))))))
 
 
 _CALLED = '_Pragma("GCC error \\"a __global__ function call must be configured\\"") '  # nvcc's words
@@ -117,6 +117,29 @@ def _launch_bounds(tokens: list[Token]) -> list[Token]:
             bounds = " ".join(t.text for t in tokens[begin + 1 : end + 1] if not t.blank)
             checks[body] = Token("punctuation", f" ::cuda_on_cpu::keep_bounds{bounds};")
     return [each for at, token in enumerate(tokens) for each in (token, checks.get(at)) if each is not None]
+
+
+_BEFORE_A_PRODUCT = ("=", "(", ",", "[", "{", "+", "<", ">", "?", ":", "return")  # they bind less tightly
+
+
+def _products_of_blocks(tokens: list[Token]) -> list[Token]:
+    """Let each product of a `blockIdx.x` and a variable notice that it wraps around."""
+    result = list(tokens)
+    for at, token in enumerate(tokens):
+        dot = next_token(tokens, at + 1)
+        end = next_token(tokens, dot + 1)
+        if token.text != "blockIdx" or end >= len(tokens) or tokens[dot].text != ".":
+            continue
+        before, after = previous_token(tokens, at - 1), next_token(tokens, end + 1)
+        other, then = previous_token(tokens, before - 1), next_token(tokens, after + 1)
+        if before <= 0 or then >= len(tokens):
+            continue
+        second = tokens[before].text == "*" and (tokens[other].kind == "word" or tokens[other].text in OPENING)
+        first = tokens[before].text in _BEFORE_A_PRODUCT and tokens[after].text == "*"
+        if second or (first and (tokens[then].kind == "word" or tokens[then].text == "(")):
+            result[at] = Token("word", "::cuda_on_cpu::Coordinate{blockIdx")
+            result[end] = Token("word", f"{tokens[end].text}, __LINE__}}")
+    return result
 
 
 def inline_ptx(tokens: list[Token]) -> list[Token]:

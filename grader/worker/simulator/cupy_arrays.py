@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from grader.worker.simulator import cupy_streams
+
 _GARBAGE = 0xFFF9  # in every 16 bits: NaN in all floating-point types, and not the NaN that the judge puts into outputs
 
 
@@ -46,6 +48,28 @@ class ndarray(np.ndarray):
         """Return a copy on the host."""
         return asnumpy(self)
 
+    def item(self, *arguments: Any) -> Any:
+        """Return an element as a number of Python's, after the current stream's work."""
+        cupy_streams.current().synchronize()
+        return super().item(*arguments)
+
+    def tolist(self) -> Any:
+        """Return the elements as a list, after the current stream's work."""
+        cupy_streams.current().synchronize()
+        return super().tolist()
+
+    def __float__(self) -> float:
+        cupy_streams.current().synchronize()
+        return super().__float__()
+
+    def __int__(self) -> int:
+        cupy_streams.current().synchronize()
+        return super().__int__()
+
+    def __bool__(self) -> bool:
+        cupy_streams.current().synchronize()
+        return super().__bool__()
+
     def dot(self, other: Any, out: Any = None) -> Any:
         """Return the product; CuPy leaves even a single number on the GPU."""
         return on_device(np.dot(np.asarray(self), np.asarray(other)))
@@ -83,7 +107,8 @@ def asarray(value: Any, dtype: Any = None) -> Any:
 
 
 def asnumpy(value: Any) -> Any:
-    """Return a copy on the host."""
+    """Return a copy on the host, after the current stream's work."""
+    cupy_streams.current().synchronize()
     return np.array(value, subok=False)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from grader.protocol.target import target
 from grader.words import plural
-from grader.worker.simulator import header_build
+from grader.worker.simulator import cupy_streams, header_build
 from grader.worker.simulator.accesses import NOTE, observe
 from grader.worker.simulator.cuda_library import Buffer, send_buffers, watch
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, translate
@@ -42,7 +42,7 @@ _FAST = re.compile(r"--?use_fast_math\Z")
 _MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:if|define)", re.MULTILINE)
 _INCLUDE_LINE = re.compile(r"^[ \t]*#[ \t]*(?:include|pragma)\b.*", re.MULTILINE)
-_PREPROCESS = ("g++", "-E", "-P", "-w", "-x", "c++", "-std=c++20", "-")
+_PREPROCESS = ("-E", "-P", "-w", "-x", "c++", "-std=c++20", "-")
 _NOT_FOUND = re.compile(r'(?:cannot|could not) open source file "([^"]+)"')
 _DEFINE = r"#\s*define\s+{name}\s+(\d+)\b|\bconstexpr\s+(?:static\s+)?(?:int|unsigned)\s+{name}\s*=\s*(\d+)"
 
@@ -64,11 +64,10 @@ def preprocessed(source: str, options: tuple[str, ...]) -> str:
         return source
     text = "\n".join([*_macros(options), _INCLUDE_LINE.sub("", source)])
     try:
-        done = subprocess.run(
-            _PREPROCESS, input=text, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S, check=False
-        )
-    except FileNotFoundError:  # the build reports it
+        command = [*header_build.compiler(), *_PREPROCESS]
+    except RuntimeError:  # the build reports it
         return source
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S, check=False)
     return source if done.returncode else done.stdout
 
 
@@ -145,6 +144,7 @@ def build(
 
     Raises:
         CompileException: the source, an option or a name expression is wrong.
+        RuntimeError: this machine has no GCC.
     """
     accepted = _must_compile(source, options, expressions)
     folder = Path(tempfile.mkdtemp(prefix="cupy-"))
@@ -158,12 +158,10 @@ def build(
     object_file, library = text.with_suffix(".o"), text.with_suffix(".so")
     flags, include, objects = header_build.parts()
     flags = ["-fPIC", "-w", *COMPILER_FLAGS, *flags, *(f"-I{each}" for each in include)]
-    compile_it = ["g++", "-c", *flags, str(text), "-o", str(object_file)]
-    for command in (compile_it, ["g++", "-shared", str(object_file), *objects, "-o", str(library)]):
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S, check=False)
-        except FileNotFoundError:
-            raise RuntimeError("g++: not found") from None
+    compiler = header_build.compiler()
+    compile_it = [*compiler, "-c", *flags, str(text), "-o", str(object_file)]
+    for command in (compile_it, [*compiler, "-shared", str(object_file), *objects, "-o", str(library)]):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S, check=False)
         if done.returncode:
             if what := lacking(done.stderr) or ("counterpart of this code" if accepted else ""):
                 raise NotSimulated(what, place_of_error(done.stderr))
@@ -271,7 +269,7 @@ class RawKernel:
         self._module.compile()
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0, stream: Any = None) -> None:
-        self.kernel(grid, block, args, shared_mem=shared_mem)
+        self.kernel(grid, block, args, shared_mem=shared_mem, stream=stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kernel, name)
@@ -324,6 +322,8 @@ class Function:
         slots = [ctypes.create_string_buffer(each, max(len(each), _SLOT_BYTES)) for each in arguments]
         addresses = (ctypes.c_void_p * max(len(slots), 1))(*(ctypes.addressof(slot) for slot in slots))
         send_buffers(self._loaded, [_buffer(value, n) for n, value in enumerate(args, 1) if isinstance(value, ndarray)])
+        if any(isinstance(value, ndarray) and value.flags.writeable for value in args):
+            cupy_streams.queue(stream, _line_of_caller())
         self._enter((ctypes.c_uint * 6)(*sizes), ctypes.c_size_t(shared_mem), _line_of_caller(), addresses)
         text = self._failure()
         if text and self._clear():

@@ -2,7 +2,7 @@
 
 `offer()` lets `import cupy` find it. Kernels run through `cuda_on_cpu`, which reports what they do wrong. Like the CUDA
 driver, a launch copies as many bytes as the parameter has, whatever they mean.
-Not simulated: time, overlapping streams, textures, CuPy's own kernels beyond NumPy's functions, and `cupyx`.
+Not simulated: time, textures, CuPy's own kernels beyond NumPy's functions, and `cupyx`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import sys
-import time
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -18,63 +17,15 @@ from typing import Any
 import numpy as np
 
 from grader.protocol.target import target
-from grader.worker.simulator import cuda_library, cupy_arrays, cupy_kernels
+from grader.worker.simulator import cupy_arrays, cupy_kernels, cupy_streams
+from grader.worker.simulator.cupy_streams import Current, Event, Stream
 
 _MULTIPROCESSORS = 1  # as for Numba: a grid of some blocks per multiprocessor does not cover even a small case
 _ABSENT = ("save", "load", "savetxt", "memmap", "vectorize", "fromfile", "testing", "ctypeslib", "matrix")
 _NUMPY_PARTS = ("fft", "linalg", "random")
 
 
-class _Current:
-    """Something that `with` and `use` make current, and whose work is done when a call returns."""
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass
-
-    def use(self) -> Any:
-        return self
-
-    def synchronize(self) -> None:
-        cuda_library.synchronize()
-
-
-class Stream(_Current):
-    """`cupy.cuda.Stream`: everything is done when a call returns."""
-
-    null: Stream
-
-    def __init__(self, null: bool = False, non_blocking: bool = False, ptr: int = 0, **keywords: Any) -> None:
-        self.ptr = ptr
-
-    def record(self, event: Any = None) -> Any:
-        made = event or Event()
-        made.record()
-        return made
-
-    def wait_event(self, event: Any) -> None:
-        pass
-
-
-Stream.null = Stream(null=True)
-
-
-class Event:
-    """`cupy.cuda.Event`: a moment of the host's clock."""
-
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        self.at_s = 0.0
-
-    def record(self, stream: Any = None) -> None:
-        self.at_s = time.perf_counter()
-
-    def synchronize(self) -> None:
-        cuda_library.synchronize()
-
-
-class Device(_Current):
+class Device(Current):
     """`cupy.cuda.Device`: the CPU as a GPU with few multiprocessors."""
 
     def __init__(self, device: int | None = None) -> None:
@@ -105,7 +56,7 @@ _CUDA_PARTS: dict[str, dict[str, Any]] = {
         "getDeviceProperties": _properties,
         "getDeviceCount": lambda: 1,
         "getDevice": lambda: 0,
-        "deviceSynchronize": cuda_library.synchronize,
+        "deviceSynchronize": lambda: Device().synchronize(),
         "CUDARuntimeError": cupy_arrays.CUDADriverError,
     },
     "driver": {"CUDADriverError": cupy_arrays.CUDADriverError},
@@ -119,7 +70,7 @@ _CUDA: dict[str, Any] = {
     "ExternalStream": lambda ptr, device_id=-1: Stream(ptr=ptr),
     "Event": Event,
     "get_elapsed_time": lambda start, end: 1e3 * (end.at_s - start.at_s),
-    "get_current_stream": lambda device_id=-1: Stream.null,
+    "get_current_stream": lambda device_id=-1: cupy_streams.current(),
     "is_available": lambda: True,
     "__path__": [],
 }

@@ -1,11 +1,14 @@
 """Compile the simulator's headers once per judge. A cell's CUDA C++ is then built in half the time.
 
 A trusted process builds them into a folder that workers can only read. Without them a cell compiles them itself.
+Everything is built by GCC: the instrumentation and its options are GCC's, and no other compiler reads its headers.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,11 +19,12 @@ from typing import NamedTuple
 from grader.protocol.target import PREBUILT, PREBUILT_OBJECT
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, zeroes_variables
 
-__all__ = ["Parts", "build", "parts", "use_compiler"]
+__all__ = ["Parts", "build", "compiler", "parts", "use_compiler"]
 
 _HEADER = "cuda_on_cpu.h"
 _LINKED = "-DCUDA_ON_CPU_LINKED"  # the functions of `instrumented.h` come from the object
 _LIMIT_S = 60.0
+_OF_GCC = "Free Software Foundation"  # in its answer to --version, by whatever name it is called
 
 
 class Parts(NamedTuple):
@@ -33,9 +37,11 @@ class Parts(NamedTuple):
 
 def build(folder: Path) -> None:
     """Write the precompiled header and the object into `folder`, unless a compiler fails or there is none."""
-    if shutil.which("g++") is None:
+    try:
+        common = [*compiler(), "-fPIC", "-w", *COMPILER_FLAGS]
+    except RuntimeError:
         return
-    common, source = ["g++", "-fPIC", "-w", *COMPILER_FLAGS], str(INCLUDE / _HEADER)
+    source = str(INCLUDE / _HEADER)
     unfinished = folder / "unfinished.o"  # a file in `folder` would include the built header
     header = [*common, _LINKED, "-x", "c++-header", source, "-o", str(folder / f"{_HEADER}.gch")]
     functions = [*common, "-x", "c++", "-c", source, "-o", str(unfinished)]
@@ -57,22 +63,36 @@ def parts() -> Parts:
     return Parts([_LINKED], [folder, str(INCLUDE)], [str(built)])
 
 
-def use_compiler() -> str:
-    """Let torch find ninja, which pip installs with Python, and a C++ compiler; return the compiler.
+def compiler() -> list[str]:
+    """Return the command of GCC for C++: that of CXX, unless it is another compiler, then `g++` or `c++`.
 
     Raises:
-        RuntimeError: this machine has no C++ compiler.
+        RuntimeError: this machine has none.
+    """
+    return _gcc(os.environ.get("CXX", ""), os.environ.get("PATH", os.defpath)).copy()
+
+
+@functools.cache
+def _gcc(wanted: str, path: str) -> list[str]:
+    for command in filter(None, (shlex.split(wanted), ["g++"], ["c++"])):
+        if shutil.which(command[0], path=path) is None:
+            continue
+        answer = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        if _OF_GCC in answer.stdout:
+            return command
+    raise RuntimeError(
+        "g++: not found. Without a GPU, CUDA C++ is built by GCC, and this machine has none. "
+        "`grader doctor` shows the command that installs it."
+    )
+
+
+def use_compiler() -> None:
+    """Let torch find ninja, which pip installs with Python, and `compiler()`.
+
+    Raises:
+        RuntimeError: this machine has no GCC.
     """
     programs, path = os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)
     if programs not in path.split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join([path, programs])  # last, so that it replaces nothing
-    chosen = os.environ.get("CXX") or shutil.which("c++")
-    if chosen is None:
-        chosen = shutil.which("g++") or shutil.which("clang++")
-        if chosen is None:
-            raise RuntimeError(
-                "c++: not found. Without a GPU, CUDA C++ is built by a C++ compiler, and this machine has none. "
-                "`grader doctor` shows the command that installs one."
-            )
-        os.environ["CXX"] = chosen
-    return chosen
+    os.environ["CXX"] = shlex.join(compiler())

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from grader.worker.simulator.cuda_source import INCLUDE
+from grader.worker.simulator.header_build import compiler
 
 _HERE = Path(__file__).parent
 _OF_TORCH = ("cuda",)  # the folder of the headers that need PyTorch's
@@ -222,6 +223,6 @@ def _own_names() -> frozenset[str]:
     """Return the words of the simulator's headers after the preprocessor, because macros make many of the names."""
     headers = [path.relative_to(INCLUDE) for path in INCLUDE.rglob("*.*h") if path.parts[-2] not in _OF_TORCH]
     source = "".join(f'#include "{header}"\n' for header in sorted(headers))
-    command = ["g++", "-E", "-dD", "-std=c++20", f"-I{INCLUDE}", "-x", "c++", "-"]
+    command = [*compiler(), "-E", "-dD", "-std=c++20", f"-I{INCLUDE}", "-x", "c++", "-"]
     done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=_LIMIT_S, check=True)
     return frozenset(_WORD.findall(re.sub(r"^#\s*\d+ .*|\"[^\"\n]*\"", "", done.stdout, flags=re.MULTILINE)))

@@ -130,15 +130,16 @@ def test_text_of_any_language_stays_and_half_a_character_does_not_stop_it():
 )
 def test_an_observation_without_a_sentence_is_none(claim):
     """A simulator that observed nothing, or cannot be understood, changes no verdict."""
-    assert observed_of(claim) == ((), (), "")
+    assert observed_of(claim) == ((), (), "", "")
 
 
 def test_observations_are_failures_and_notes():
     """A race fails the case, and its advice arrives. A note has its line in front. A few of each round are kept."""
     race = {"kind": "fails_on_gpu", "message": "A race.", "line": 3, "advice": "Add with an atomic."}
     note = {"kind": "note", "message": "Read past the end.", "line": 4}
-    failures, findings, cause = observed_of([race, note, {"kind": "cause", "message": "Read before it is written."}])
-    assert cause == "Read before it is written."
+    others = [{"kind": kind, "message": f"Of {kind}."} for kind in ("cause", "overflow", "cause", "overflow")]
+    failures, findings, cause, overflow = observed_of([race, note, *others])
+    assert (cause, overflow) == ("Of cause.", "Of overflow.")
     assert [(each.kind, each.line, each.advice) for each in failures] == [("fails_on_gpu", 3, "Add with an atomic.")]
     assert [(each.kind, each.sentence) for each in findings] == [("access", "Line 4: Read past the end.")]
     assert len(observed_of([race] * 100)[0]) == 4

@@ -35,7 +35,7 @@ def line_of(file: str, mark: str) -> int:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a library for each file of kernels."""
     folder = tmp_path_factory.mktemp("accesses")
-    for file in ("racy_kernels", "synchronised_kernels", "stray_kernels"):
+    for file in ("racy_kernels", "synchronised_kernels", "stray_kernels", "overflow_kernels"):
         source = folder / f"{file}.cpp"
         text = translate((FOLDER / f"{file}.cu").read_text())
         source.write_text(f'#include "cuda_on_cpu.h"\n#line 1 "cuda_source"\n{text}')
@@ -155,3 +155,40 @@ def test_more_dynamic_shared_memory_needs_permission(built: Path, tmp_path: Path
     assert loaded.said() == ""
     loaded.library.run_launch(one, 232449)
     assert "asks for 232,449 bytes of dynamic shared memory; 232,448 are the limit" in loaded.said()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("product", "65536 * 65536{} does not fit in its type, `int`."),
+        ("sum", "65536 + 2147418112{} does not fit in its type, `int`."),
+        ("difference", "-2147483647 - 65536{} does not fit in its type, `int`."),
+        ("atomic", "67108864 + 2080374784{} does not fit in its type, `int`."),
+        ("block", "4 * 1073741824{} does not fit in its type, `unsigned int`."),
+    ],
+)
+def test_an_overflow_is_named_with_its_line(built: Path, tmp_path: Path, name: str, said: str) -> None:
+    """Once, with both numbers and the type; the judge says it only if the result is wrong."""
+    loaded = Loaded(built / "overflow_kernels.so", tmp_path)
+    text = loaded.run(name, 1 << 16)
+    where = f" on line {line_of('overflow_kernels', name)}"
+    assert text == f"Overflow: {said.format(where)} Use a wider one, such as `long long`."
+    assert loaded.said() == ""
+
+
+def test_what_wraps_around_by_definition_is_no_overflow(built: Path, tmp_path: Path) -> None:
+    """Unsigned integers, narrow types, wide ones, negative steps, and the host's integers. A variable without a value is
+    another bug.
+    """
+    loaded = Loaded(built / "overflow_kernels.so", tmp_path)
+    assert "Overflow" not in loaded.run("wraps", 1 << 16) + loaded.said() + loaded.said()
+
+
+def test_an_access_outside_names_the_overflow_before_it(built: Path, tmp_path: Path) -> None:
+    """It is the likely cause."""
+    loaded = Loaded(built / "overflow_kernels.so", tmp_path)
+    loaded.name_buffers()
+    text = loaded.run("outside", 1 << 16)
+    assert text.startswith("Outside: ")
+    line = line_of("overflow_kernels", "outside")
+    assert f" Before that, 32768 * 65536 on line {line} does not fit in its type, `int`." in text

@@ -1,13 +1,15 @@
 """Headers that are built once serve every cell, and report what the headers alone report."""
 
 import ctypes
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from grader.protocol.target import PREBUILT
-from grader.worker.simulator import cuda_source, header_build
+from grader.worker.simulator import cuda_source, cupy_kernels, header_build
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, translate
 
 RACE = """
@@ -73,3 +75,42 @@ def test_without_a_compiler_nothing_is_built(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("PATH", str(tmp_path))
     header_build.build(tmp_path)
     assert not list(tmp_path.glob("*.o"))
+
+
+_LOGS = '#!/bin/sh\necho "$@" >> {log}\nexec {gcc} "$@"\n'
+_CLANG = "#!/bin/sh\necho clang version 19.1.7\n"
+
+
+def _program(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_all_paths_take_gcc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """CXX counts only if it is GCC, and then for CuPy and the headers too; torch reads CXX."""
+    gcc = shutil.which("g++")
+    monkeypatch.setenv("CXX", str(_program(tmp_path / "clang++", _CLANG)))
+    header_build.use_compiler()
+    assert os.environ["CXX"] == "g++"
+
+    log = tmp_path / "log"
+    own = _program(tmp_path / "own c++", _LOGS.format(log=log, gcc=gcc))
+    monkeypatch.setenv("CXX", f"'{own}' -pipe")
+    cupy_kernels.build('extern "C" __global__ void one(int* x) { *x = 1; }', (), ("one",), "")
+    header_build.build(tmp_path)
+    used = log.read_text()
+    assert "-pipe -c " in used
+    assert "-pipe -shared" in used
+    assert "c++-header" in used
+    header_build.use_compiler()
+    assert os.environ["CXX"] == f"'{own}' -pipe"
+
+
+def test_another_compiler_alone_is_a_missing_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`c++` may be Clang, which cannot build the simulator."""
+    _program(tmp_path / "c++", _CLANG)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(RuntimeError, match=r"g\+\+: not found"):
+        header_build.compiler()

@@ -190,8 +190,8 @@ def test_a_machine_without_a_compiler_says_so(tmp_path: Path) -> None:
         "try:\n    import submission\nexcept RuntimeError as error:\n    print(error, '|', bool(shutil.which('ninja')), end='')\n"
     )
     assert good(run(tmp_path, CTYPES, script)) == (
-        "c++: not found. Without a GPU, CUDA C++ is built by a C++ compiler, and this machine has none. "
-        "`grader doctor` shows the command that installs one. | True"
+        "g++: not found. Without a GPU, CUDA C++ is built by GCC, and this machine has none. "
+        "`grader doctor` shows the command that installs it. | True"
     )
 
 

@@ -278,6 +278,10 @@ CUDA_ON_CPU_UNSEEN static void stray(uintptr_t address, unsigned size, bool writ
     char sentence[600];
     snprintf(sentence, sizeof sentence, "Outside: %s %s %u %s%s, %s.", thread_name(clocks.now).text, verb, size,
              size == 1 ? "byte" : "bytes", on_line(line_of(code)).text, text);
+    if (const char* what = strstr(errors.overflow, ": ")) {
+        const size_t used = strlen(sentence);
+        snprintf(sentence + used, sizeof sentence - used, " Before that, %s", what + 2);
+    }
     if (goes_on) return observe("%s", sentence);
     fail(cudaErrorLaunchFailure, true, "%s", sentence);
     stop();

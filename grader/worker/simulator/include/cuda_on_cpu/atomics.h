@@ -18,10 +18,15 @@ using Value = typename Same<T>::type;  // keeps the value's type out of deductio
 // A GPU's sums that are NaN are always the same NaN; a CPU's are one of the operands. What was added to an output that
 // nobody had set to 0 must not look as if it had never been written.
 template <class T>
-static T sum(T old, T value) {
+CUDA_ON_CPU_UNSEEN static T sum(T old, T value, void* code) {
     if constexpr (std::is_same<T, float>::value) return old != old ? __builtin_nanf("0x7fffff") : old + value;
     else if constexpr (std::is_same<T, double>::value) return old != old ? __builtin_nan("") : old + value;
-    else return old + value;
+    else {
+        T total;
+        if (__builtin_add_overflow(old, value, &total) && std::is_signed<T>::value && block.running >= 0 && !*errors.overflow)
+            overflowed(line_of(code), old, '+', value, sizeof(T) == 4 ? "int" : "long long");
+        return total;
+    }
 }
 
 template <class T, class Change>
@@ -38,13 +43,14 @@ CUDA_ON_CPU_UNSEEN static T exchange(T* address, void* code, Change change) {
     template <class T> \
     __attribute__((noinline)) CUDA_ON_CPU_UNSEEN static T name(T* address, cuda_on_cpu::Value<T> value) { \
         static_assert(allowed, #name " has no version for this type"); \
-        return cuda_on_cpu::exchange(address, __builtin_return_address(0), [&](T old) -> T { return expression; }); \
+        void* code = __builtin_return_address(0); \
+        return cuda_on_cpu::exchange(address, code, [&](T old) CUDA_ON_CPU_UNSEEN -> T { return expression; }); \
     }
 #define CUDA_ON_CPU_ATOMIC(name, allowed, expression) \
     CUDA_ON_CPU_ATOMIC_AS(name, allowed, expression) \
     CUDA_ON_CPU_ATOMIC_AS(name##_block, allowed, expression) \
     CUDA_ON_CPU_ATOMIC_AS(name##_system, allowed, expression)
-CUDA_ON_CPU_ATOMIC(atomicAdd, (std::is_arithmetic<T>::value && sizeof(T) >= 4), cuda_on_cpu::sum<T>(old, value))
+CUDA_ON_CPU_ATOMIC(atomicAdd, (std::is_arithmetic<T>::value && sizeof(T) >= 4), cuda_on_cpu::sum<T>(old, value, code))
 CUDA_ON_CPU_ATOMIC(atomicSub, (std::is_integral<T>::value && sizeof(T) == 4), old - value)
 CUDA_ON_CPU_ATOMIC(atomicExch, (sizeof(T) >= 4), value)
 CUDA_ON_CPU_ATOMIC(atomicMin, (std::is_integral<T>::value && sizeof(T) >= 4), value < old ? value : old)

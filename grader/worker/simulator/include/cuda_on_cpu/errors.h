@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <type_traits>
+
 #include "regions.h"
 #include "traffic.h"
 #include "types.h"
@@ -25,6 +27,7 @@ struct Errors {
     bool broken = false;  // as on a GPU: after a failed kernel every later call fails
     char text[600] = "";    // what went wrong, in a sentence
     char observed[600] = "";  // what was wrong with a kernel that ran to its end
+    char overflow[300] = "";  // the first integer that did not fit: why a result is wrong
     char unset[300] = "";  // a read of shared memory that nobody wrote: why a result is NaN
     char reason[200] = "";  // why the last launch was refused
 };
@@ -49,13 +52,52 @@ __attribute__((format(printf, 1, 2))) CUDA_ON_CPU_UNSEEN static void observe(con
     va_end(arguments);
 }
 
+// Whether a number is what a variable or shared memory without a value holds: then that is the bug.
+CUDA_ON_CPU_UNSEEN static bool is_unset(long long number) {
+    constexpr auto of_variables = static_cast<long long>(0xfefefefefefefefe), of_memory = static_cast<long long>(nobodys);
+    return number == of_variables || number == int(of_variables) || number == of_memory || number == int(of_memory);
+}
+
+// An operation of a kernel's thread on integers wraps around, as on a GPU.
+CUDA_ON_CPU_UNSEEN static void overflowed(int line, long long left, char operation, long long right, const char* type) {
+    if (*errors.overflow || is_unset(left) || is_unset(right)) return;
+    if (operation != '-' && left > right) {  // compilers exchange them
+        const long long smaller = right;
+        right = left, left = smaller;
+    }
+    char where[40] = "";
+    if (line > 0) snprintf(where, sizeof where, " on line %d", line);
+    snprintf(errors.overflow, sizeof errors.overflow, "Overflow: %lld %c %lld%s does not fit in its type, `%s`.%s", left, operation,
+             right, where, type, strstr(type, "long") ? "" : " Use a wider one, such as `long long`.");
+}
+
+// A block's number, as a factor. It is unsigned, so that the product wraps around; times an `int` that was not meant.
+struct Coordinate {
+    unsigned value;
+    int line;
+};
+template <class T>
+__forceinline__ CUDA_ON_CPU_UNSEEN static auto operator*(Coordinate block, const T& factor) {
+    if constexpr (std::is_integral<T>::value && std::is_signed<T>::value && sizeof(T) <= 4)
+        if (factor > 0 && static_cast<long long>(block.value) * factor > 0xffffffffll)
+            overflowed(block.line, block.value, '*', factor, "unsigned int");
+    return block.value * factor;
+}
+template <class T>
+__forceinline__ CUDA_ON_CPU_UNSEEN static auto operator*(const T& factor, Coordinate block) {
+    return block * factor;
+}
+
+CUDA_ON_CPU_UNSEEN static void host_waits();
+
 }  // namespace cuda_on_cpu
 
 #ifndef CUDA_ON_CPU_LINKED  // otherwise prebuilt.py has compiled these functions
-// What `observe` kept, and then why a result is NaN, each once, or a null pointer.
+// What `observe` kept, an overflow, and why a result is NaN, each once, or a null pointer.
 extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_observed() {
     static char taken[sizeof cuda_on_cpu::errors.observed];
-    char* kept = *cuda_on_cpu::errors.observed ? cuda_on_cpu::errors.observed : cuda_on_cpu::errors.unset;
+    auto& errors = cuda_on_cpu::errors;
+    char* kept = *errors.observed ? errors.observed : *errors.overflow ? errors.overflow : errors.unset;
     snprintf(taken, sizeof taken, "%s", kept);
     *kept = 0;
     return *taken ? taken : nullptr;
@@ -85,6 +127,7 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const
 // The worker asks after each call, as torch.cuda.synchronize() asks a GPU. Nothing is wrong: a null pointer.
 extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_failure() {
     cuda_on_cpu::all_done();
+    cuda_on_cpu::host_waits();
     return cuda_on_cpu::errors.last == cudaSuccess ? nullptr : cuda_on_cpu::errors.text;
 }
 #endif

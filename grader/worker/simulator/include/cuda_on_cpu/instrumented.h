@@ -1,4 +1,5 @@
-// The functions that `-fsanitize=thread,alignment,bounds` makes the compiler call, in place of its run-time libraries.
+// The functions that `-fsanitize=thread,alignment,bounds,signed-integer-overflow` makes the compiler call, in place of its
+// run-time libraries.
 #pragma once
 #pragma GCC system_header
 
@@ -91,6 +92,10 @@ struct Mismatch {
     const TypeName* type;
     unsigned char alignment_bits, kind;
 };
+struct Overflow {
+    SourceLocation at;
+    const TypeName* type;
+};
 struct OutOfBounds {
     SourceLocation at;
     const TypeName *array, *index;
@@ -101,6 +106,20 @@ CUDA_ON_CPU_UNSEEN static Text unquoted(const TypeName* type) {
     snprintf(text.text, sizeof text.text, "%s", type->name + (type->name[0] == '\''));
     if (char* quote = strchr(text.text, '\'')) *quote = 0;
     return text;
+}
+
+// A value that a handler gets: itself if it has at most 64 bits.
+CUDA_ON_CPU_UNSEEN static long long value_of(const TypeName* type, uintptr_t given) {
+    const unsigned bits = 1u << (type->info >> 1);
+    const bool is_signed = type->info & 1;
+    return is_signed && bits < 64 ? static_cast<long long>(given << (64 - bits)) >> (64 - bits) : static_cast<long long>(given);
+}
+
+// Only in the submission's lines, and only in kernels.
+CUDA_ON_CPU_UNSEEN static void overflow(void* data, uintptr_t left, char operation, uintptr_t right) {
+    const auto& what = *static_cast<Overflow*>(data);
+    if (block.running < 0 || *errors.overflow || what.type->info >> 1 > 6 || strchr(what.at.file, '/')) return;
+    overflowed(what.at.line, value_of(what.type, left), operation, value_of(what.type, right), unquoted(what.type).text);
 }
 
 CUDA_ON_CPU_UNSEEN static void outside_of_array(const OutOfBounds& what, uintptr_t index) {
@@ -118,9 +137,7 @@ CUDA_ON_CPU_UNSEEN static void outside_of_array(const OutOfBounds& what, uintptr
             return;  // perhaps a row of it, and the index is right for the whole
         }
     }
-    const unsigned bits = 1u << (what.index->info >> 1);
-    const bool is_signed = what.index->info & 1;
-    const long value = is_signed && bits < 64 ? static_cast<long>(index << (64 - bits)) >> (64 - bits) : static_cast<long>(index);
+    const long value = value_of(what.index, index);
     char array[200];
     if (named) snprintf(array, sizeof array, value < 0 ? "before the beginning of `%s`, a `%s` declared on line %d" : "past the end of `%s`, a `%s` declared on line %d", named->name, type.text, named->line);
     else snprintf(array, sizeof array, "outside of a `%s`", type.text);
@@ -135,6 +152,17 @@ CUDA_ON_CPU_HOOK void __ubsan_handle_out_of_bounds(void* data, void* index) {
     if (cuda_on_cpu::block.running >= 0)
         cuda_on_cpu::outside_of_array(*static_cast<cuda_on_cpu::OutOfBounds*>(data), reinterpret_cast<uintptr_t>(index));
 }
+CUDA_ON_CPU_HOOK void __ubsan_handle_add_overflow(void* data, uintptr_t left, uintptr_t right) {
+    cuda_on_cpu::overflow(data, left, '+', right);
+}
+CUDA_ON_CPU_HOOK void __ubsan_handle_sub_overflow(void* data, uintptr_t left, uintptr_t right) {
+    cuda_on_cpu::overflow(data, left, '-', right);
+}
+CUDA_ON_CPU_HOOK void __ubsan_handle_mul_overflow(void* data, uintptr_t left, uintptr_t right) {
+    cuda_on_cpu::overflow(data, left, '*', right);
+}
+CUDA_ON_CPU_HOOK void __ubsan_handle_negate_overflow(void* data, uintptr_t value) { cuda_on_cpu::overflow(data, 0, '-', value); }
+CUDA_ON_CPU_HOOK void __ubsan_handle_divrem_overflow(void*, uintptr_t, uintptr_t) {}  // the division itself fails
 CUDA_ON_CPU_HOOK void __ubsan_handle_type_mismatch_v1(void* data, void* pointer) {
     if (cuda_on_cpu::block.running < 0) return;
     const auto& what = *static_cast<cuda_on_cpu::Mismatch*>(data);

@@ -7,9 +7,8 @@
 
 #include "accesses.h"
 #include "heap.h"
+#include "joins.h"
 #include "scheduler.h"
-
-typedef struct CUstream_st* cudaStream_t;
 
 namespace cuda_on_cpu {
 
@@ -25,8 +24,9 @@ struct Config {
     dim3 grid, block;
     size_t shared;
     int line;
-    Config(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t = nullptr, int line = __builtin_LINE())
-        : grid(grid), block(block), shared(shared), line(line) {}
+    cudaStream_t stream;
+    Config(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr, int line = __builtin_LINE())
+        : grid(grid), block(block), shared(shared), line(line), stream(stream) {}
 
     bool accepted() const {
         const unsigned long long threads = 1ull * block.x * block.y * block.z;
@@ -134,6 +134,8 @@ CUDA_ON_CPU_UNSEEN static void note_stack() {
     host_stack_bytes = end > host_stack ? end - host_stack : 0;
 }
 
+CUDA_ON_CPU_STATE bool launch_writes_output = false;  // perhaps: the launch has a pointer to one
+
 template <class T>
 static constexpr bool may_hold_pointers() {
     using Bare = typename std::remove_cv<T>::type;
@@ -160,6 +162,7 @@ CUDA_ON_CPU_UNSEEN static void note_argument(const T& value, int number, int lin
             fail(cudaErrorLaunchFailure, true, "Host: the launch on line %d passes memory that the host allocated as argument %d.",
                  line, number);
         if (region) region->busy = line;
+        if (region && is_output(*region) && !std::is_const<Item>::value) launch_writes_output = true;
         if (pointer_count < 16) pointers[pointer_count++] = {address, item, number};
     } else if constexpr (std::is_class<T>::value) {
         all_known = false;
@@ -231,9 +234,11 @@ CUDA_ON_CPU_UNSEEN static void launch(Kernel kernel, Config config, Arguments...
     if (!errors.broken && config.accepted()) {
         all_known = regions_complete;
         int number = pointer_count = 0;
+        launch_writes_output = false;
         note_stack();
         (note_argument(arguments, ++number, config.line), ...);
         auto call = [&]() CUDA_ON_CPU_UNSEEN { kernel(arguments...); };
+        queue(config.stream, launch_writes_output, config.line);
         if (!errors.broken) run(config, {&call, [](void* object) { (*static_cast<decltype(call)*>(object))(); }});
         fflush(stdout);
     }

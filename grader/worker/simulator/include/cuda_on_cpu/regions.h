@@ -60,6 +60,9 @@ CUDA_ON_CPU_UNSEEN static inline bool is_of_both(const Region& region) {
     return region.space == Space::managed || region.space == Space::pinned;
 }
 
+// A tensor that the function was given, or has made.
+CUDA_ON_CPU_UNSEEN static inline bool is_output(const Region& region) { return region.space == Space::tensor && !region.read_only; }
+
 // The GPU is done with everything that was launched before.
 CUDA_ON_CPU_UNSEEN static void all_done() {
     for (int i = 0; i < region_count; ++i) regions[i].busy = regions[i].changed = 0;

@@ -36,8 +36,16 @@ struct cudaDeviceProp {  // the limits are a compute capability 9.0's
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout };
 enum { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxShared = 100, cudaSharedmemCarveoutMaxL1 = 0 };
 
-[[maybe_unused]] static cudaError_t cudaDeviceSynchronize() { return cuda_on_cpu::all_done(), cudaGetLastError(); }
-[[maybe_unused]] static cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
+[[maybe_unused]] static cudaError_t cudaDeviceSynchronize() {
+    cuda_on_cpu::all_done();
+    cuda_on_cpu::host_waits();
+    return cudaGetLastError();
+}
+[[maybe_unused]] static cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    cuda_on_cpu::all_done();
+    cuda_on_cpu::seen_by_host.add(cuda_on_cpu::seen_by(stream));
+    return cudaGetLastError();
+}
 
 // Launchers size their grids by the number of SMs: as many as an H100 has, so that a grid of some blocks for each has more
 // blocks than a block has threads.
@@ -86,6 +94,7 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
 [[maybe_unused]] static cudaError_t cudaFree(void* pointer) {
     if (!pointer) return cudaSuccess;
     cuda_on_cpu::all_done();
+    cuda_on_cpu::host_waits();
     using cuda_on_cpu::Space;
     for (Space space : {Space::allocated, Space::managed, Space::pinned})
         cuda_on_cpu::remove_regions(space, reinterpret_cast<uintptr_t>(pointer));
@@ -96,7 +105,10 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
     memset(to, value, bytes);
     return cudaSuccess;
 }
-[[maybe_unused]] static cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t = nullptr) {
+[[maybe_unused]] static cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream = nullptr,
+                                                    int line = __builtin_LINE()) {
+    const cuda_on_cpu::Region* region = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(to));
+    cuda_on_cpu::queue(stream, region && is_output(*region), line);
     return cudaMemset(to, value, bytes);
 }
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
@@ -106,7 +118,9 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
 }
 // With pinned memory it ends later; with other memory of the host it ends before it returns.
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
-                                                                       cudaStream_t = nullptr, int line = __builtin_LINE()) {
+                                                                       cudaStream_t stream = nullptr, int line = __builtin_LINE()) {
+    const cuda_on_cpu::Region* written = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(to));
+    cuda_on_cpu::queue(stream, written && is_output(*written), line);
     memmove(to, from, bytes);
     for (const void* each : {static_cast<const void*>(to), from})
         if (cuda_on_cpu::Region* region = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(each))) {

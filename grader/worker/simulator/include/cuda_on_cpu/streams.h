@@ -1,4 +1,4 @@
-// Streams, events and clocks. Every call has ended when it returns, so there is nothing to wait for.
+// Streams, events and clocks. Every call has ended when it returns, so that waiting only counts, in joins.h.
 #pragma once
 #pragma GCC system_header
 
@@ -8,6 +8,7 @@
 
 typedef struct CUevent_st {
     double seconds;
+    cuda_on_cpu::Seen seen;
 }* cudaEvent_t;
 enum { cudaStreamDefault, cudaStreamNonBlocking };
 enum { cudaEventDefault, cudaEventBlockingSync, cudaEventDisableTiming };
@@ -29,10 +30,15 @@ static inline double now_s() {
 [[maybe_unused]] static long long clock64() { return static_cast<long long>(1e9 * cuda_on_cpu::now_s()); }
 
 [[maybe_unused]] static cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = nullptr, cudaSuccess; }
-[[maybe_unused]] static cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
+[[maybe_unused]] static cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+    return *stream = flags & cudaStreamNonBlocking ? cuda_on_cpu::new_stream() : nullptr, cudaSuccess;
+}
 [[maybe_unused]] static cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-[[maybe_unused]] static cudaError_t cudaStreamQuery(cudaStream_t) { return cudaDeviceSynchronize(); }
-[[maybe_unused]] static cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
+[[maybe_unused]] static cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+[[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned = 0) {
+    cuda_on_cpu::seen_by(stream).add(event->seen);
+    return cudaSuccess;
+}
 
 [[maybe_unused]] static cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = new CUevent_st{}, cudaSuccess; }
 [[maybe_unused]] static cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
@@ -40,12 +46,17 @@ static inline double now_s() {
     delete event;
     return cudaSuccess;
 }
-[[maybe_unused]] static cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
+[[maybe_unused]] static cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) {
     event->seconds = cuda_on_cpu::now_s();
+    event->seen = cuda_on_cpu::seen_by(stream);
     return cudaSuccess;
 }
-[[maybe_unused]] static cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
-[[maybe_unused]] static cudaError_t cudaEventQuery(cudaEvent_t) { return cudaDeviceSynchronize(); }
+[[maybe_unused]] static cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    cuda_on_cpu::all_done();
+    cuda_on_cpu::seen_by_host.add(event->seen);
+    return cudaGetLastError();
+}
+[[maybe_unused]] static cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 [[maybe_unused]] static cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
     *ms = static_cast<float>(1e3 * (end->seconds - start->seconds));
     return cudaSuccess;

@@ -10,7 +10,7 @@
 #define CUDA_ON_CPU_STATE __attribute__((visibility("hidden"))) inline
 
 // The simulator's own functions: their accesses are not a kernel's.
-#define CUDA_ON_CPU_UNSEEN __attribute__((no_sanitize("thread", "alignment", "bounds")))
+#define CUDA_ON_CPU_UNSEEN __attribute__((no_sanitize("thread", "alignment", "bounds", "signed-integer-overflow")))
 
 #define __global__
 #define __device__
