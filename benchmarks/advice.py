@@ -98,7 +98,7 @@ for name, rows in found.groupby("Annotation", sort=False):
     values["gpu__time_duration.sum"] /= 1000  # from ns
     print("<0," + name + ">" + ", ".join(f"{values[metric]:,.0f} {unit}" for metric, unit in METRICS.items()))
 """
-_MANY = "vector_add/one_launch_per_part"  # 4,096 launches, each of which Nsight Python would repeat
+_MANY = "vector_add/one_launch_per_part"  # 4,096 launches: Nsight Python would repeat every one
 _TOOLS = ("profiler", "ncu", "nsight")
 
 

@@ -197,7 +197,7 @@ class Forked:
                 request.settimeout(_LIMIT_S)
                 request.connect(path)
                 said = {"code": code, "fds": [*fds], "env": env, "folder": folder, "apart": pipe}
-                said["cores"] = sorted(os.sched_getaffinity(0))  # a child of ours would have them as well
+                said["cores"] = sorted(os.sched_getaffinity(0))  # as a child of this process would
                 socket.send_fds(request, [json.dumps(said).encode()], [*fds, *printed, ends])
                 self.pid = int(request.recv(16))
             self._pidfd = os.pidfd_open(self.pid)

@@ -1,6 +1,6 @@
 """A course folder through nbgrader's API: its paths, the state of its assignments, and nbgrader's errors.
 
-Also the notebooks in `autograded/`, and the verdicts in their check cells.
+It reads the notebooks in `autograded/`, and the verdicts in their check cells.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run the blocks of a simulated Numba kernel: its threads in turn, from one barrier to the next, and by warps.
 
 One thread of the host runs them all. A kernel that waits for others, at a barrier or in a function of warps, becomes a
-generator that yields there: a call such as `cuda.syncthreads()` in line 7 becomes `(yield ("syncthreads", 7))`, and a
+generator that yields there. A call such as `cuda.syncthreads()` in line 7 becomes `(yield ("syncthreads", 7))`, and a
 call of a device function that waits becomes `(yield from …)`. Python switches generators much faster than threads.
 """
 
