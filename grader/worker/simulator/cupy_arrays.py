@@ -106,11 +106,11 @@ def asarray(value: Any, dtype: Any = None) -> Any:
     return np.array(value, dtype=dtype, subok=False).view(ndarray)
 
 
-def asnumpy(value: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> Any:
+def asnumpy(value: Any, stream: Any = None, order: Any = "C", out: Any = None, *, blocking: bool = True) -> Any:
     """Return a copy on the host, after the work of `stream` or else of the current one."""
     (stream or cupy_streams.current()).synchronize()
     if out is None:
-        return np.array(value, subok=False, order=order)  # type: ignore[call-overload]
+        return np.array(value, subok=False, order=order)
     out[...] = value
     return out
 
