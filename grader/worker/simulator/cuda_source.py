@@ -137,8 +137,8 @@ def _products_of_blocks(tokens: list[Token]) -> list[Token]:
         second = tokens[before].text == "*" and (tokens[other].kind == "word" or tokens[other].text in OPENING)
         first = tokens[before].text in _BEFORE_A_PRODUCT and tokens[after].text == "*"
         if second or (first and (tokens[then].kind == "word" or tokens[then].text == "(")):
-            result[at] = Token("word", "::cuda_on_cpu::Coordinate{blockIdx")
-            result[end] = Token("word", f"{tokens[end].text}, __LINE__}}")
+            result[at] = Token("word", "::cuda_on_cpu::Coordinate(blockIdx")
+            result[end] = Token("word", f"{tokens[end].text}, __LINE__)")
     return result
 
 

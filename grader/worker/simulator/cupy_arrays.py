@@ -44,9 +44,9 @@ class ndarray(np.ndarray):
     def device(self) -> Any:
         return SimpleNamespace(id=0)
 
-    def get(self, *arguments: Any, **keywords: Any) -> Any:
+    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         """Return a copy on the host."""
-        return asnumpy(self)
+        return asnumpy(self, stream, order, out)
 
     def item(self, *arguments: Any) -> Any:
         """Return an element as a number of Python's, after the current stream's work."""
@@ -106,10 +106,13 @@ def asarray(value: Any, dtype: Any = None) -> Any:
     return np.array(value, dtype=dtype, subok=False).view(ndarray)
 
 
-def asnumpy(value: Any) -> Any:
-    """Return a copy on the host, after the current stream's work."""
-    cupy_streams.current().synchronize()
-    return np.array(value, subok=False)
+def asnumpy(value: Any, stream: Any = None, order: Any = "C", out: Any = None, *, blocking: bool = True) -> Any:
+    """Return a copy on the host, after the work of `stream` or else of the current one."""
+    (stream or cupy_streams.current()).synchronize()
+    if out is None:
+        return np.array(value, subok=False, order=order)
+    out[...] = value
+    return out
 
 
 def empty(shape: Any, dtype: Any = float, order: str = "C") -> Any:

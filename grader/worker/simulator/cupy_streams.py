@@ -49,7 +49,7 @@ class Stream(Current):
         self._ptr = ptr
         self.queued, self.line = 0, 0
         self.own = non_blocking and not null
-        self.seen: dict[int, int] = {} if self.own or null else Stream.null.seen
+        self.seen: dict[int, int] = {} if self.own or not hasattr(Stream, "null") else Stream.null.seen
         if self.own:
             _own.append(self)
 

@@ -46,6 +46,9 @@ JOINS: dict[str, Callable[[Any, Any], Any]] = {
     "events": _by_events,
     "blocking": lambda stream, out: CP.cuda.Stream().wait_event(stream.record()),
     "device": lambda stream, out: CP.cuda.Device().synchronize(),
+    "another null": lambda stream, out: CP.cuda.Stream(null=True).wait_event(stream.record()),
+    "get": lambda stream, out: out.get(stream=stream),
+    "asnumpy": lambda stream, out: CP.asnumpy(out, stream),
     "runtime": lambda stream, out: CP.cuda.runtime.deviceSynchronize(),
     "torch": lambda stream, out: cuda_library.synchronize(),
     "pointer": lambda stream, out: stream.ptr,  # for another library, which may wait for it

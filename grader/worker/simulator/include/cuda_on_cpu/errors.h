@@ -71,20 +71,24 @@ CUDA_ON_CPU_UNSEEN static void overflowed(int line, long long left, char operati
              right, where, type, strstr(type, "long") ? "" : " Use a wider one, such as `long long`.");
 }
 
-// A block's number, as a factor. It is unsigned, so that the product wraps around; times an `int` that was not meant.
+// A block's number, as a factor: an unsigned number, but for a product with an `int`. That wraps around, which was not
+// meant. The factor is a copy, so that reading it is the kernel's access.
 struct Coordinate {
     unsigned value;
     int line;
+    Coordinate(unsigned value, int line) : value(value), line(line) {}
+    operator unsigned() const { return value; }
 };
 template <class T>
-__forceinline__ CUDA_ON_CPU_UNSEEN static auto operator*(Coordinate block, const T& factor) {
-    if constexpr (std::is_integral<T>::value && std::is_signed<T>::value && sizeof(T) <= 4)
-        if (factor > 0 && static_cast<long long>(block.value) * factor > 0xffffffffll)
-            overflowed(block.line, block.value, '*', factor, "unsigned int");
+using Product = typename std::enable_if<std::is_integral<T>::value && std::is_signed<T>::value && sizeof(T) <= 4, unsigned>::type;
+template <class T>
+__forceinline__ CUDA_ON_CPU_UNSEEN static Product<T> operator*(Coordinate block, T factor) {
+    if (factor > 0 && static_cast<long long>(block.value) * factor > 0xffffffffll)
+        overflowed(block.line, block.value, '*', factor, "unsigned int");
     return block.value * factor;
 }
 template <class T>
-__forceinline__ CUDA_ON_CPU_UNSEEN static auto operator*(const T& factor, Coordinate block) {
+__forceinline__ CUDA_ON_CPU_UNSEEN static Product<T> operator*(T factor, Coordinate block) {
     return block * factor;
 }
 

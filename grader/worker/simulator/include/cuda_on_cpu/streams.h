@@ -36,6 +36,7 @@ static inline double now_s() {
 [[maybe_unused]] static cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 [[maybe_unused]] static cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned = 0) {
+    if (!event) return cudaErrorInvalidValue;
     cuda_on_cpu::seen_by(stream).add(event->seen);
     return cudaSuccess;
 }
@@ -47,11 +48,13 @@ static inline double now_s() {
     return cudaSuccess;
 }
 [[maybe_unused]] static cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) {
+    if (!event) return cudaErrorInvalidValue;
     event->seconds = cuda_on_cpu::now_s();
     event->seen = cuda_on_cpu::seen_by(stream);
     return cudaSuccess;
 }
 [[maybe_unused]] static cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    if (!event) return cudaErrorInvalidValue;
     cuda_on_cpu::all_done();
     cuda_on_cpu::seen_by_host.add(event->seen);
     return cudaGetLastError();
