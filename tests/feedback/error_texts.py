@@ -149,6 +149,11 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "To print, use `printf`",
     ),
     (
+        "Unfinished: the function returns, but nothing waits for the stream of its own on which work is started on line "
+        "9. On a GPU, the output may be read before it is written.",
+        "`cudaStreamWaitEvent`",
+    ),
+    (
         "Unfinished: the host reads element 0 of `cudaMallocManaged's memory` on line 9, but it does not wait for the "
         "GPU: what was started on line 8 may still use that memory.",
         "Call `cudaDeviceSynchronize()`",
