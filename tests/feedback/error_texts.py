@@ -149,8 +149,8 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "To print, use `printf`",
     ),
     (
-        "Unfinished: the function returns, but nothing waits for the stream of its own on which work is started on line "
-        "9. On a GPU, the output may be read before it is written.",
+        "Unfinished: the function returns, but nothing waits for the stream of its own on which work is started on "
+        "line 9. On a GPU, the output may be read before it is written.",
         "`cudaStreamWaitEvent`",
     ),
     (
