@@ -14,7 +14,7 @@ from grader.judge import rules
 from grader.judge.gpu.health import TooLittle
 from grader.judge.job import Job
 from grader.judge.process.pool import Loaded
-from grader.judge.process.worker import WorkerFailed
+from grader.judge.process.worker import Round, WorkerFailed
 from grader.judge.timing.trial import HeldUp
 from grader.verdict import CaseResult, Environment, Failure, Finding, Mismatch, Part, Timing
 
@@ -404,7 +404,7 @@ def test_a_wrong_answer_from_a_stream_that_waits_for_nobody_is_told(made, device
     world.buffers = SimpleNamespace(lay=nothing, fill=nothing, poison=nothing, check=lambda *_: wrong,
                                  unwritten=lambda layout: False)  # fmt: skip
     job = Job(world, f"{SOURCE}{made}\n", ADD, True, nothing)
-    one = SimpleNamespace(findings=(), failures=(), cause="")
+    one = Round(0, 0, 0, None, None, b"")
     found = job._case(SimpleNamespace(plan=nothing, round=lambda *_: one), ADD.cases[0]).mismatch
     assert found.suspect == suspect if suspect else ("stream of its own" in found.suspect) is said
 
@@ -413,17 +413,21 @@ def test_a_wrong_answer_from_a_stream_that_waits_for_nobody_is_told(made, device
     ("wrong", "not_finite", "outside", "own", "told"),
     [(4, 4, 0, "", True), (4, 3, 0, "", False), (0, 0, 2, "", False), (4, 4, 0, "The exercise's own.", False)],
 )
-def test_an_unset_element_explains_only_a_wholly_nan_error(wrong, not_finite, outside, own, told):
-    """Right work may read one and not use it, so it explains neither finite values nor writes outside the output."""
+@pytest.mark.parametrize("overflow", ["", "Overflow: 32 bits."])
+def test_an_unset_element_explains_only_a_wholly_nan_error(wrong, not_finite, outside, own, told, overflow):
+    """Right work may read one and not use it, so it explains neither finite values nor writes outside the output.
+
+    An overflow was seen, where a suspect is guessed, so it takes the place of one; an element must be wrong.
+    """
     world, nothing = World([]), lambda *_: None
     world.device = "simulator"
     found = Mismatch("out", (), wrong, 8, not_finite=not_finite, outside=outside, suspect=own)
     world.buffers = SimpleNamespace(lay=nothing, fill=nothing, poison=nothing, zero=nothing, check=lambda *_: found,
                                  unwritten=lambda layout: False)  # fmt: skip
     job = Job(world, SOURCE, ADD, True, nothing)
-    one = SimpleNamespace(findings=(), failures=(), cause="Shared memory.")
+    one = Round(0, 0, 0, None, None, b"", cause="Shared memory.", overflow=overflow)
     mismatch = job._case(SimpleNamespace(plan=nothing, round=lambda *_: one), ADD.cases[0]).mismatch
-    assert (mismatch.suspect == "Shared memory.") is told
+    assert mismatch.suspect == ("Shared memory." if told else overflow if wrong and overflow else own)
 
 
 @pytest.mark.parametrize(
