@@ -7,12 +7,21 @@ from grader.feedback.python_errors import Meaning
 _QUOTE = "[‘'\"`]"  # g++ and NVIDIA's compiler quote differently
 _END = "[’'\"`]"
 
+_OF_DIM3 = rf"{_QUOTE}(?:const )?(?:u?int3|dim3){_END}"
+
 _NO_POWER = ("C++ has no power operator.", "Multiply: `x[i] * x[i]`.")
 
 CPP: tuple[Meaning, ...] = (
     Meaning(r"to binary .operator\^", *_NO_POWER),
     Meaning(r"expression must have integral", *_NO_POWER, code=r"\^"),
     Meaning(rf"invalid type argument of unary {_QUOTE}\*|operand of {_QUOTE}\*", *_NO_POWER, code=r"\*\*"),
+    Meaning(
+        rf"no operator {_QUOTE}\S+{_END} matches these operands|no match for {_QUOTE}operator|{_OF_DIM3} to {_QUOTE}"
+        rf"|conversion function from {_OF_DIM3}",
+        "`{0}` is not one number: it has a part for each axis.",
+        "Write `{0}.x`, `{0}.y` or `{0}.z`.",
+        code=r"\b(threadIdx|blockIdx|blockDim|gridDim)\b(?!\s*\.)",
+    ),
     Meaning(
         rf"invalid types {_QUOTE}(?:const )?\w+\[\w+\]{_END} for array subscript"
         r"|expression must have pointer-to-object type",

@@ -16,6 +16,14 @@ _UNEQUAL = "AssertionError: input and other must have equal reduction dimensions
 # Messages with several causes, each with the line of the submission that tells them apart.
 TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
     (
+        "no match for ‘operator*’ (operand types are ‘cuda_on_cpu::Coordinate’ and ‘const dim3’)",
+        "int i = blockIdx.x * blockDim + threadIdx.x;",
+        "Write `blockDim.x`",
+    ),
+    ('no operator "+" matches these operands', "int i = blockIdx.x * blockDim.x + threadIdx;", "Write `threadIdx.x`"),
+    ('no suitable conversion function from "const uint3" to "int" exists', "int i = threadIdx;", "`threadIdx.x`"),
+    ("cannot convert ‘const uint3’ to ‘int’ in initialization", "int i = threadIdx;", "`threadIdx.x`"),
+    (
         "Outside: thread 0 of block 0 reads a `float` on line 10, at 0x7ff07ff03f5a2876, which is in no array that the "
         "kernel was given.",
         "__global__ void square_kernel(float** x, float** out, int h, int w) {",

@@ -25,6 +25,16 @@ class CUDADriverError(RuntimeError):
     """CuPy's error for a call that the driver refused."""
 
 
+def _waiting(name: str) -> Any:
+    """A method of NumPy's that brings elements to the host, so that it waits for the current stream."""
+
+    def call(self: Any, *arguments: Any) -> Any:
+        cupy_streams.current().synchronize()
+        return getattr(np.ndarray, name)(self, *arguments)
+
+    return call
+
+
 class ndarray(np.ndarray):
     """An array that a kernel takes."""
 
@@ -48,27 +58,9 @@ class ndarray(np.ndarray):
         """Return a copy on the host."""
         return asnumpy(self, stream, order, out)
 
-    def item(self, *arguments: Any) -> Any:
-        """Return an element as a number of Python's, after the current stream's work."""
-        cupy_streams.current().synchronize()
-        return super().item(*arguments)
-
-    def tolist(self) -> Any:
-        """Return the elements as a list, after the current stream's work."""
-        cupy_streams.current().synchronize()
-        return super().tolist()
-
-    def __float__(self) -> float:
-        cupy_streams.current().synchronize()
-        return super().__float__()
-
-    def __int__(self) -> int:
-        cupy_streams.current().synchronize()
-        return super().__int__()
-
-    def __bool__(self) -> bool:
-        cupy_streams.current().synchronize()
-        return super().__bool__()
+    item, tolist, __float__, __int__, __bool__, __format__, __repr__, __str__ = map(
+        _waiting, ("item", "tolist", "__float__", "__int__", "__bool__", "__format__", "__repr__", "__str__")
+    )
 
     def dot(self, other: Any, out: Any = None) -> Any:
         """Return the product; CuPy leaves even a single number on the GPU."""

@@ -6,6 +6,7 @@ Everything is built by GCC: the instrumentation and its options are GCC's, and n
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shlex
@@ -64,7 +65,7 @@ def parts() -> Parts:
 
 
 def compiler() -> list[str]:
-    """Return the command of GCC for C++: that of CXX, unless it is another compiler, then `g++` or `c++`.
+    """Return the command of GCC for C++: that of CXX, unless it is no command or another compiler's, or else `g++`.
 
     Raises:
         RuntimeError: this machine has none.
@@ -74,7 +75,10 @@ def compiler() -> list[str]:
 
 @functools.cache
 def _gcc(wanted: str, path: str) -> list[str]:
-    for command in filter(None, (shlex.split(wanted), ["g++"], ["c++"])):
+    commands = [["g++"], ["c++"]]
+    with contextlib.suppress(ValueError):  # a quotation mark without its other
+        commands.insert(0, shlex.split(wanted))
+    for command in filter(None, commands):
         if shutil.which(command[0], path=path) is None:
             continue
         answer = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_LIMIT_S, check=False)

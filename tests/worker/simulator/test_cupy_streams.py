@@ -66,7 +66,7 @@ def test_a_joined_stream_raises_no_alarm(two: Callable[..., None], join: str) ->
 
 
 @pytest.mark.parametrize(
-    "use", [lambda out: out.get(), lambda out: float(out[0]), CP.asnumpy, lambda out: out.tolist()]
+    "use", [lambda out: out.get(), lambda out: float(out[0]), CP.asnumpy, lambda out: f"{out[0]:.3f}", print, str]
 )
 def test_a_copy_to_the_host_waits_for_the_current_stream(two: Callable[..., None], use: Callable[[Any], Any]) -> None:
     """Within `with stream`, it is that one."""

@@ -93,6 +93,8 @@ def test_all_paths_take_gcc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setenv("CXX", str(_program(tmp_path / "clang++", _CLANG)))
     header_build.use_compiler()
     assert os.environ["CXX"] == "g++"
+    monkeypatch.setenv("CXX", f"'{gcc}")  # the other quotation mark is missing
+    assert header_build.compiler() == ["g++"]
 
     log = tmp_path / "log"
     own = _program(tmp_path / "own c++", _LOGS.format(log=log, gcc=gcc))
