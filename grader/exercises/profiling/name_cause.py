@@ -36,6 +36,10 @@ KINDS: dict[str, tuple[str, dict[str, tuple[float, float]]]] = {
     "a few launches more than one": (
         "none", {"launches": (9, 12), "passes": (1.0002, 1.0003), "megabytes": (4000, 9000)},
     ),
+    "one launch of a short kernel": ("none", {"launches": (1, 1), "megabytes": (1, 2)}),
+    "more than two passes, all scattered": (
+        "scattered access", {"passes": (2.3, 2.7), "sectors": (8, 8), "megabytes": (200, 900)},
+    ),
 }  # fmt: skip
 _USUAL = {"launches": (1, 2), "passes": (1.0, 1.0), "sectors": (4, 4), "per_sm": (4, 16), "megabytes": (64, 512)}
 _NEEDED = 4  # sectors of an access of 32 lanes with 4 bytes each
@@ -81,7 +85,7 @@ def _costs(seen: dict[str, Any]) -> dict[str, float]:
         "launches": (seen["launches"] - 1) * seen["launch_us"],
         "repeated traffic": (seen["moved_bytes"] - seen["must_move_bytes"]) / bytes_per_us,
         "scattered access": moving * (waste - 1),
-        "few blocks": moving * waste * (max(1.0, seen["sms"] / seen["blocks"]) - 1),
+        "few blocks": moving * waste * (_idle(seen) - 1),
     }
 
 
@@ -104,6 +108,17 @@ def _by_ratio(seen: dict[str, Any]) -> str:
     return _largest(ratios, 1.1)
 
 
+def _least(seen: dict[str, Any]) -> float:
+    """The share of the moved bytes that must move."""
+    share: float = seen["must_move_bytes"] / seen["moved_bytes"]
+    return share
+
+
+def _idle(seen: dict[str, Any]) -> float:
+    times: float = max(1.0, seen["sms"] / seen["blocks"])
+    return times
+
+
 def _in_order(seen: dict[str, Any]) -> str:
     """The first cause that is there at all."""
     if seen["launches"] > 1:
@@ -123,9 +138,24 @@ def _launches_left_out(seen: dict[str, Any]) -> str:
     return _largest(_costs(seen) | {"launches": 0.0}, _WORTH * seen["time_us"])
 
 
-def _wrong_unit(seen: dict[str, Any]) -> str:
-    """Gigabytes per second taken as bytes per microsecond, without the factor of a thousand."""
-    return _answer(seen | {"copy_gbps": seen["copy_gbps"] / 1e3})
+def _wrong_unit(factor: float) -> Callable[[dict[str, Any]], str]:
+    """A bandwidth that is too large by this factor."""
+    return lambda seen: _answer(seen | {"copy_gbps": factor * seen["copy_gbps"]})
+
+
+def _with(cause: str, cost: Callable[[float, float, dict[str, Any]], float]) -> Callable[[dict[str, Any]], str]:
+    """The answer with another cost of this cause. It takes the time to move all bytes, the waste, and the evidence."""
+
+    def answer(seen: dict[str, Any]) -> str:
+        moving = seen["moved_bytes"] / 1e3 / seen["copy_gbps"]
+        costs = _costs(seen) | {cause: cost(moving, seen["sectors_per_access"] / seen["sectors_needed"], seen)}
+        return _largest(costs, _WORTH * seen["time_us"])
+
+    return answer
+
+
+def _all_but(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in KINDS if name not in names)
 
 
 def _seen(inputs: Any) -> dict[str, Any]:
@@ -143,8 +173,13 @@ def _oracle(inputs: Any) -> Any:
     return _number(_answer(_seen(inputs)), inputs)
 
 
-def _suspect(sentence: str, answer: Callable[[dict[str, Any]], str], spares: tuple[str, ...] = ()) -> Suspect:
-    return Suspect(sentence, lambda inputs: _number(answer(_seen(inputs)), inputs), spares=spares)
+def _suspect(
+    sentence: str,
+    answer: Callable[[dict[str, Any]], str],
+    spares: tuple[str, ...] = (),
+    breaks: tuple[str, ...] = (),
+) -> Suspect:
+    return Suspect(sentence, lambda inputs: _number(answer(_seen(inputs)), inputs), spares=spares, breaks=breaks)
 
 
 def _one_name(entry: Any, evidence: Any, out: Any) -> None:
@@ -162,6 +197,8 @@ def _case(name: str) -> Case:
 
 
 _CASES = tuple(_case(name) for name in KINDS)
+
+_UNIT = "A cost has the wrong unit: 1 GB/s is 1000 bytes per microsecond, so divide bytes by `1000 * copy_gbps`."
 
 NAME_CAUSE = Exercise(
     id="name_cause",
@@ -186,24 +223,63 @@ NAME_CAUSE = Exercise(
     correctness_points=3,
     suspects=(
         _suspect(
+            "The first launch was counted as well: the call needs one launch in any case, so it costs `launches - 1`.",
+            _with("launches", lambda moving, waste, seen: seen["launches"] * seen["launch_us"]),
+            spares=_all_but("one launch of a short kernel"),
+        ),
+        _suspect(
+            "The cost of scattered access was computed from `must_move_bytes`: all `moved_bytes` are scattered.",
+            _with("scattered access", lambda moving, waste, seen: moving * (waste - 1) * _least(seen)),
+            spares=_all_but("more than two passes, all scattered"),
+        ),
+        _suspect(
+            "The cost of few blocks was computed from `moving` alone: idle SMs also lengthen the part that scattered "
+            "access adds. Multiply the product of `moving` and `sectors_per_access / sectors_needed`.",
+            _with("few blocks", lambda moving, waste, seen: moving * (_idle(seen) - 1)),
+            spares=_all_but("scattered access by half a grid"),
+        ),
+        _suspect(
+            "The whole time was taken as the cost of scattered access. Its cost is the increase: subtract `moving`.",
+            _with("scattered access", lambda moving, waste, seen: moving * waste),
+            breaks=("three passes over the rows", "a kernel at its limit", "one launch of a short kernel"),
+        ),
+        _suspect(
+            "More blocks than SMs were counted as a cost: only fewer blocks than SMs cost time.",
+            _with("few blocks", lambda moving, waste, seen: moving * waste * abs(seen["sms"] / seen["blocks"] - 1)),
+            spares=("a grid of a few blocks", "two passes by not quite enough blocks"),
+            breaks=("three passes over the rows", "a kernel at its limit"),
+        ),
+        _suspect(
+            "The whole time was taken as the cost of few blocks. Its cost is the increase: subtract the time with "
+            "enough blocks.",
+            _with("few blocks", lambda moving, waste, seen: moving * waste * _idle(seen)),
+            breaks=("three passes over the rows", "two passes by not quite enough blocks"),
+        ),
+        _suspect(
+            "The blocks were divided by the SMs: fewer blocks than SMs take `sms / blocks` times as long.",
+            _with("few blocks", lambda moving, waste, seen: moving * waste * (seen["blocks"] / seen["sms"] - 1)),
+            spares=("two passes by not quite enough blocks",),
+            breaks=("a grid of a few blocks",),
+        ),
+        _suspect(
             "The ratios were compared, not the times. A thousand launches may cost less than one more read: compute "
             "what each cause costs in microseconds.",
             _by_ratio,
+            breaks=("a kernel at its limit", "a hundred launches of long kernels", "a few launches more than one"),
         ),
         _suspect(
             "The first cause that is present was named. Compute what each one costs in microseconds, and name the "
             "largest.",
             _in_order,
+            breaks=("a kernel at its limit", "a hundred launches of long kernels", "a few launches more than one"),
         ),
         _suspect(
             'If no cause costs a tenth of the time, the answer is "none".',
             _always_one,
             spares=tuple(name for name, (right, _) in KINDS.items() if right != "none"),
         ),
-        _suspect(
-            "A cost has the wrong unit: 1 GB/s is 1000 bytes per microsecond, so divide bytes by `1000 * copy_gbps`.",
-            _wrong_unit,
-        ),
+        _suspect(_UNIT, _wrong_unit(1e-3)),
+        _suspect(_UNIT, _wrong_unit(1e6)),
         _suspect("The launches were left out. Each one after the first costs `launch_us`.", _launches_left_out),
     ),
     hints=(
