@@ -19,7 +19,10 @@ def _case(rows: int, columns: int, fill: str = "normal", note: str = "") -> Case
 
 
 def _draw(case: Case, source: Any, machine: Any) -> Any:
-    """Rows of any magnitude, one of them zero; weights in the curve's range with a mean of the fill's sign."""
+    """Rows of any magnitude, one of them zero; weights in the curve's range with a mean of the fill's sign.
+
+    The first weight is on the other side of zero, as are others, so none of them can take the place of the mean.
+    """
     import random
 
     import torch
@@ -27,7 +30,9 @@ def _draw(case: Case, source: Any, machine: Any) -> Any:
     x, w = (array.shape for array in case.inputs)
     fill = random.SystemRandom().choice(case.fill.split("|"))
     uniform = torch.rand(*w, generator=source, device=source.device)
-    weights = (uniform - uniform.mean()) * 0.6 + (-0.2 if fill == "below" else 0.2)
+    weights = (uniform - uniform.mean()).sort(descending=fill == "below").values * 0.6
+    weights[1:] = weights[1:][torch.randperm(w[0] - 1, generator=source, device=source.device)]
+    weights += -0.1 if fill == "below" else 0.1
     values = torch.randn(*x, generator=source, device=source.device)
     values *= torch.exp(2 * torch.randn(x[0], 1, generator=source, device=source.device))
     if x[0] > 1:
@@ -159,9 +164,9 @@ FUSE = Exercise(
     gates=(Gate("eager", 3.0, 2, (_TIMED[0].name,)),),
     suspects=(
         Suspect(
-            "The wrong curve was used: either the two are swapped, or only one is left. The original uses `tanh` if "
-            "the mean of `w` is above zero, otherwise `clamp`. Compute both and select: `torch.where(w.mean() > 0, "
-            "…, …)`.",
+            "The wrong curve was used: the two are swapped, only one is left, or something other than the mean "
+            "decides. The original uses `tanh` if the mean of `w` is above zero, otherwise `clamp`. Compute both and "
+            "select: `torch.where(w.mean() > 0, …, …)`.",
             _other_curve,
         ),
         Suspect(
@@ -185,6 +190,14 @@ FUSE = Exercise(
         Suspect(
             "The gains are missing: each term is multiplied by `1 / (1 + |knot|)`.",
             lambda a: _flipped(_hinges(a, _curved(a, _scaled(a)), 1.0)),
+        ),
+        Suspect(
+            "The magnitude is missing in the gains, which are `1 / (1 + |knot|)`.",
+            lambda a: _flipped(sum((_curved(a, _scaled(a)) - knot).relu() / (1 + knot) for knot in a["w"])),
+        ),
+        Suspect(
+            "The signs of every second row were flipped: `out[:, ::2]` is every second column.",
+            lambda a: _flipped(_flipped(_oracle(a)).t()).t(),
         ),
         Suspect(
             "The knots were subtracted from `x`: the terms use `y`, which is scaled and curved.",

@@ -1,5 +1,5 @@
 # mistake: only the branch of the tested example is left
-# says: The wrong curve was used: either the two are swapped, or only one is left.
+# says: The wrong curve was used: the two are swapped, only one is left
 # runs: anywhere
 
 import torch

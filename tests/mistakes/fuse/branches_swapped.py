@@ -1,5 +1,5 @@
 # mistake: the two curves are swapped
-# says: The wrong curve was used: either the two are swapped, or only one is left.
+# says: The wrong curve was used: the two are swapped, only one is left
 # runs: anywhere
 
 import torch

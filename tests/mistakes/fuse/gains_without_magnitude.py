@@ -1,0 +1,16 @@
+# mistake: leaves out the magnitude of the knots
+# says: The magnitude is missing in the gains
+# runs: anywhere
+
+import torch
+
+
+def fuse(x, w):
+    y = x / x.abs().amax(dim=1, keepdim=True).clamp(min=1e-6)
+    y = torch.where(w.mean() > 0, torch.tanh(y), y.clamp(-0.5, 0.5))
+    gains = 1 / (1 + w)
+    out = torch.zeros_like(y)
+    for k in range(w.shape[0]):
+        out = out + gains[k] * torch.relu(y - w[k])
+    flip = torch.arange(x.shape[1], device=x.device) % 2 == 0
+    return torch.where(flip, -out, out)
