@@ -100,6 +100,7 @@ def _elsewhere(writer: _Writer) -> None:
         writer.add(writer.access(f"ld.{space}", *_DICE.choice(((4, 4), (1, 4), (2, 2), (1, 8)))))
     writer.arithmetic()
     writer.add(writer.access("ld.shared", 4, 4))
+    writer.add(re.sub(r"%rd\d+", "global_smem", writer.access("ld.shared", 4, 4)))  # Triton's name for shared memory
 
 
 def _asynchronous(writer: _Writer) -> None:
@@ -198,7 +199,7 @@ def _found(text: str) -> dict[str, _COUNTS]:
             if found := _ACCESS.search(place):
                 parts = found["parts"].split(".")[1:]
                 notes = {"store"} if found["name"] == "st" else set()
-                notes |= set() if "global" in parts else {"elsewhere"}
+                notes |= set() if "global" in parts else {"named"} if "global" in code else {"elsewhere"}
                 notes |= {"guarded"} if place.lstrip().startswith("@") else set()
                 plain = re.fullmatch(r"\.global(\.v\d)?\.[bufs]\d+", found["parts"])
                 notes |= set() if plain else {"qualified"}
@@ -233,7 +234,8 @@ def _answers(text: str, seen: list[tuple[set[str], int, int]], copies: list[int]
         "guarded": _counts(lanes * size for lanes, size in of(without="guarded")),
         "qualified": _counts(lanes * size for lanes, size in of(without="qualified")),
         "stores": _counts(lanes * size for lanes, size in of("store")),
-        "elsewhere": _counts(lanes * size for lanes, size in of("elsewhere")),
+        "elsewhere": _counts(lanes * size for lanes, size in of("elsewhere", "named")),
+        "named": _counts(lanes * size for lanes, size in of("named")),
         "copies": _counts([*right, *copies]),
         "distinct": _counts(set(right)),
     }
@@ -311,6 +313,11 @@ VECTOR_WIDTH = Exercise(
             "elsewhere",
             "Loads from other memory spaces were counted as well, such as shared memory, parameters or constants. "
             "Count only those with `.global`.",
+        ),
+        _suspect(
+            "named",
+            "A load from shared memory was counted because its address is called `global_smem`: `global` must be one "
+            "of the parts of the instruction's name.",
         ),
         _suspect("copies", "`cp.async` was counted: it copies to shared memory and is not a load."),
         _suspect("distinct", "Each width was counted only once: count the instructions."),
