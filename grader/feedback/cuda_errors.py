@@ -184,8 +184,8 @@ SIMULATOR: tuple[Meaning, ...] = (
     Meaning(
         r"Race: .*lanes of a warp need not run in step",
         "Two threads of one warp use the same memory, and the result depends on which of them comes first.",
-        "Put `__syncwarp()` between reading and writing, each time. If other warps use this memory too, it must be "
-        "`__syncthreads()`. `volatile` does not replace it.",
+        "Put a barrier between writing and reading, each time: `__syncwarp()` if no other warp uses this memory, "
+        "otherwise `__syncthreads()`. `volatile` does not replace it.",
         title="It has a race",
     ),
     Meaning(

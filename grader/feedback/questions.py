@@ -7,13 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grader.feedback.facts import Facts
+from grader.verdict import Mismatch
 from grader.words import index
+
+_USUAL_BLOCKS = (32, 64, 128, 256, 512, 1024)  # numbers of elements
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}`, `{cut}`, `{axis}` and
-    `{wider}` filled in.
+    """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}`, `{cut}`, `{axis}`,
+    `{wider}` and `{before}` filled in.
 
     A `vague` question names no cause.
     """
@@ -40,9 +43,17 @@ def ask(facts: Facts, rules: tuple[_Rule, ...]) -> str:
     m = facts.mismatch
     first = index(m.first_index) if m.first_index is not None else "0"
     fills = {"first": first, "pitch": str((m.shape[-1] if m.shape else 0) + facts.padding), "cut": str(facts.cut)}
-    fills |= {"axis": facts.overlap, "wider": str(facts.wider)}
+    fills |= {"axis": facts.overlap, "wider": str(facts.wider), "before": str(_before(m))}
     text = rule.cuda if facts.threads and rule.cuda else rule.triton
-    return re.sub(r"\{(first|pitch|cut|axis|wider)\}", lambda found: fills[found[1]], text)
+    return re.sub(r"\{(first|pitch|cut|axis|wider|before)\}", lambda found: fills[found[1]], text)
+
+
+def _before(m: Mismatch) -> int:
+    """The number of elements before the first wrong one, in row-major order."""
+    offset = 0
+    for at, size in zip(m.first_index or (), m.shape, strict=False):
+        offset = offset * size + at
+    return offset
 
 
 def _at(*kinds: str) -> Callable[[Facts], bool]:
@@ -134,6 +145,13 @@ WRONG: tuple[_Rule, ...] = (
         _unwritten("last_rows", "rows"),
         "Is there a program for every row?",
         "Is the grid rounded up in y: `(height + block.y - 1) / block.y`?",
+    ),
+    _Rule(
+        lambda f: f.at == "mid_row" and _before(f.mismatch) in _USUAL_BLOCKS,
+        "Exactly the first {before} elements are right. If a block has as many, does the offset depend on "
+        "`program_id`?",
+        "Exactly the first {before} elements are right. If a block has as many threads, does the index depend on "
+        "`blockIdx`?",
     ),
     _Rule(
         _at("mid_row"),

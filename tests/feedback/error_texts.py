@@ -117,7 +117,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "Race: thread 1 of block 0 reads `s[2]` on line 9, and thread 2 of block 0 wrote it on line 9. No "
         "`__syncwarp()` "
         "or `__syncthreads()` is between the two, and the lanes of a warp need not run in step.",
-        "Put `__syncwarp()` between",
+        "`__syncwarp()` if no other warp",
     ),
     (
         "Race: thread 1 of block 0 reads `s[200]` on line 9, and thread 200 of block 0 wrote it on line 8. No "

@@ -135,6 +135,16 @@ def _grad_misread(a: Tensors) -> Any:
     return None if grad is None else _leaky(a["x"], grad, a["slope"])
 
 
+def _result_in_the_layout_of_x(a: Tensors) -> Any:
+    import torch
+
+    if from_bytes(a["how"]).get("x", "") != "transposed":
+        return None
+    values = _leaky(a["x"], a["x"], a["slope"])
+    in_memory: torch.Tensor = values.reshape(values.t().shape).t()
+    return in_memory
+
+
 def _suspect(sentence: str, output: Callable[[Tensors], Any]) -> Suspect:
     """A suspect for the values of more than one element: several bugs give the same single positive element."""
     return Suspect(sentence, lambda a: None if a["x"].numel() == 1 or _promised(a) else output(a))
@@ -211,6 +221,19 @@ LEAKY_RELU_OP = Exercise(
             lambda a: a["x"].maximum(a["slope"] * a["x"]),
         ),
         _suspect("This is ReLU: if x is negative, the result is slope * x.", lambda a: a["x"].relu()),
+        _suspect(
+            "The two sides are swapped: where x is positive, the result is x, not slope * x.",
+            lambda a: _leaky(-a["x"], a["x"], a["slope"]),
+        ),
+        _suspect(
+            "The two sides of the gradient are swapped: where x is positive, it is the gradient of the result.",
+            lambda a: _leaky(-a["x"], _grad(a), a["slope"]),
+        ),
+        _suspect(
+            "The result has the strides of `x`, but the kernel wrote its elements one after the other: allocate it "
+            "contiguous, from `x.contiguous()` or with `x.new_empty(x.shape)`.",
+            _result_in_the_layout_of_x,
+        ),
         _suspect("The input was copied unchanged.", lambda a: a["x"]),
         _suspect(
             "The gradient was passed on unchanged: if x is not positive, it is slope times the gradient of the result.",
