@@ -93,6 +93,17 @@ def _transposed(a: Any, b: Any) -> Iterator[Any]:
         yield (a @ b).t()
 
 
+def _row_width_of_another(a: Any, b: Any) -> Iterator[Any]:
+    """Rows of one operand are taken for as long as those of another matrix, where that stays within it."""
+    (m, k), n = a.shape, b.shape[1]
+    for width in (n, m):
+        if width < k:
+            yield a.contiguous().as_strided((m, k), (width, 1)) @ b
+    for width in (k, m):
+        if width < n:
+            yield a @ b.contiguous().as_strided((k, n), (width, 1))
+
+
 def _tile_read_across(a: Any, b: Any) -> Iterator[Any]:
     """The indices of one shared tile, or of both, are exchanged between writing and reading."""
     for tile in _TILES:
@@ -229,6 +240,11 @@ MATMUL_TILED = Exercise(
             "This is the product with an operand or the result transposed. Element (row, k) of `a` is `a[row * K + "
             "k]`, element (k, column) of `b` is `b[k * N + column]`, and a row of `out` has N elements.",
             _one_of(_transposed),
+        ),
+        Suspect(
+            "The rows of an operand have another width: element (row, k) of `a` is `a[row * K + k]`, and element (k, "
+            "column) of `b` is `b[k * N + column]`.",
+            _one_of(_row_width_of_another),
         ),
         Suspect(
             "The indices of a shared tile are exchanged: what a thread writes to `tile[i][j]` must be read as "

@@ -229,6 +229,7 @@ def _found(text: bytes) -> dict[str, float]:
     complete = [e for e in events if e["ph"] == "X"]
     kernels = [e for e in complete if e["cat"] == "kernel"]
     work, only_kernels = _spans(events), _spans(events, ("kernel",))
+    no_fills, no_copies = _spans(events, ("kernel", "gpu_memcpy")), _spans(events, ("kernel", "gpu_memset"))
     rows = _spans(events, (*_WORK, "gpu_user_annotation", "cuda_sync"))
     streams = {e["args"]["stream"] for e in complete if e["cat"] in _WORK}
     of_streams = [_spans(e for e in complete if e["args"].get("stream") == stream) for stream in streams]
@@ -246,6 +247,8 @@ def _found(text: bytes) -> dict[str, float]:
         "share": share,
         "share: summed": _length(work) / _extent(work),
         "share: kernels": _share(only_kernels),
+        "share: no fills": _share(no_fills),
+        "share: no copies": _share(no_copies),
         "share: rows": _share(rows),
         "share: idle": 1 - share,
         "share: time": _length(_merged(work)),
@@ -341,6 +344,8 @@ TRACE_FACTS = Exercise(
             "Merge the intervals first.",
         ),
         _suspect("share: kernels", "The busy share includes only kernels: copies and fills keep the GPU busy as well."),
+        _suspect("share: no fills", "Fills are missing in the busy share: `gpu_memset` keeps the GPU busy as well."),
+        _suspect("share: no copies", "Copies are missing in the busy share: `gpu_memcpy` keeps the GPU busy as well."),
         _suspect(
             "share: rows",
             "Ranges or synchronisations were counted as work: they are on the GPU's rows, but run nothing.",

@@ -81,7 +81,7 @@ def _draw(case: Case, source: Any, machine: Any = None) -> dict[str, Any]:
     return {"x": x, "gain": torch.where(torch.rand(rows, generator=source, device=device) < 0.3, -gain, gain)}
 
 
-def _pipeline(a: Any, *, over: Any = 1, unbiased: bool = True, clip: bool = True, halve: str = "row",
+def _pipeline(a: Any, *, over: Any = 1, unbiased: bool = True, clip: bool | str = True, halve: str = "row",
               gained: str = "last", dead: str = "zero", centred: bool = True) -> Any:  # fmt: skip
     """The pipeline over whole matrices; the keywords are ways to get it wrong."""
     import torch
@@ -91,11 +91,12 @@ def _pipeline(a: Any, *, over: Any = 1, unbiased: bool = True, clip: bool = True
     std, mean = torch.std_mean(x, dim=over, keepdim=True, correction=1 if unbiased else 0)
     z = (x - mean if centred else x) / std
     z = z * gain if gained == "first" else z
-    z = z.clamp(-3, 3) if clip else z
+    z = z.clamp(-3, 3) if clip is True else z
     saturated: Any = torch.maximum(low.abs(), high.abs()) > _FULL_SCALE
     halved = {"row": saturated, "any": saturated.any(), "element": x.abs() > _FULL_SCALE, "none": x.isinf(),
               "high": high > _FULL_SCALE}[halve]  # fmt: skip
     z = torch.where(halved, 0.5 * z, z)
+    z = z.clamp(-3, 3) if clip == "late" else z
     z = z * gain if gained == "last" else z
     if dead == "zero":
         return torch.where(low == high, 0.0, z)
@@ -197,6 +198,10 @@ UNBLOCK = Exercise(
         Suspect(
             "Only the saturated readings were halved: halve the whole row of a saturated sensor.",
             lambda a: _pipeline(a, halve="element"),
+        ),
+        Suspect(
+            "Saturated rows were halved before clipping: the pipeline clips to 3 standard deviations, then halves.",
+            lambda a: _pipeline(a, clip="late"),
         ),
         Suspect("The gain is missing.", lambda a: _pipeline(a, gained="never")),
         Suspect(

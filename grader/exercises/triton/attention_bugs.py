@@ -69,6 +69,10 @@ def _scale_forgotten(q: Any, k: Any, v: Any, causal: bool) -> Iterator[Any]:
     yield _attend(q, k, v, causal, math.sqrt(q.shape[2]))
 
 
+def _scale_of_another_head(q: Any, k: Any, v: Any, causal: bool) -> Iterator[Any]:
+    yield _attend(q, k, v, causal, math.sqrt(q.shape[2] / (64 if q.shape[2] == 128 else 128)))
+
+
 def _scale_twice(q: Any, k: Any, v: Any, causal: bool) -> Iterator[Any]:
     yield _attend(q, k, v, causal, 1 / math.sqrt(q.shape[2]))
 
@@ -281,7 +285,14 @@ def suspects(cases: Sequence[Case]) -> tuple[Suspect, ...]:
             spares=all_but(SPIKE),
         ),
         Suspect("The scores were not scaled: divide them by √d, the root of the head size.", _one_of(_scale_forgotten)),
-        Suspect("The scale was applied twice: once to `q` or `k`, and once to the scores?", _one_of(_scale_twice)),
+        Suspect(
+            "The scale was applied twice, once to `q` or `k` and once to the scores, or it is 1 / d instead of 1 / √d.",
+            _one_of(_scale_twice),
+        ),
+        Suspect(
+            "The scale is that of another head size: it is 1 / √d, and d is 64 in some cases and 128 in others.",
+            _one_of(_scale_of_another_head),
+        ),
         Suspect(
             "The scale contains log₂ e, but the kernel calls `tl.exp`. That factor belongs to `tl.exp2`.",
             _one_of(_scale_of_exp2),

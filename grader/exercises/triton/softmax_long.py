@@ -166,6 +166,13 @@ def _something_else_won(arrays: Any) -> Any:
     return zeros if "got" in arrays and not arrays["got"].any() else zeros * float("nan")
 
 
+def _zero_won(arrays: Any) -> Any:
+    """0 / 0 in rows far below zero, if other rows are far above it."""
+    x, expected = arrays["x"], arrays["expected"]
+    highest = x.amax(1, keepdim=True)
+    return expected.where(highest > -1e3, float("nan")) if highest.max() > 1e3 else None
+
+
 def _nan_in_whole_pieces(arrays: Any) -> Any:
     """NaN in rows of whole pieces, so that nothing was masked."""
     x = arrays["x"]
@@ -204,9 +211,16 @@ SOFTMAX_LONG = replace(
     suspects=(
         Suspect(
             "The result is NaN if the row begins with a whole piece of -∞. Then both the old and the new maximum are "
-            "-∞, and -∞ minus -∞ is NaN. Start the running maximum at a finite number lower than any value: -3.4e38.",
+            "-∞, and -∞ minus -∞ is NaN. Start the running maximum at a finite number lower than any value, -3.4e38, "
+            "and keep it if the maximum of a piece is lower.",
             _nan_after_a_piece_of_minus_infinity,
             spares=tuple(case.name for case in SIMULATOR_CASES if not case.name.endswith(_LEADING)),
+        ),
+        Suspect(
+            "0 won the maximum in rows far below it, and every exponential is 0: start the running maximum below any "
+            "value, at -3.4e38, and load masked elements with `other=-float('inf')`.",
+            _zero_won,
+            spares=tuple(case.name for case in SIMULATOR_CASES if not case.name.endswith((_LARGE, _BELOW, _LOWEST))),
         ),
         Suspect(
             "Something that is not in the row won the maximum: every element of this case is near -10³⁰. Load masked "
@@ -259,7 +273,7 @@ SOFTMAX_LONG = replace(
             _nan_in_whole_pieces,
         ),
         Suspect(
-            "Each row is right but for a factor, so its denominator is wrong. Do all of its terms belong to the same "
+            "Each row is right but for a factor. Do the numerator and all terms of the denominator belong to the same "
             "maximum? Is each element counted exactly once?",
             _right_but_for_a_factor,
         ),
