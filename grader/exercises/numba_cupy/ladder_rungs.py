@@ -25,6 +25,7 @@ from grader.exercises.numba_cupy.ladder_cases import (
     terms,
 )
 from grader.protocol.arena import POISON_BYTE
+from grader.words import plural
 
 _FEWEST = 200  # frequencies: with fewer, two bugs may give the same output
 _GRID = 20 * 128  # threads of the ladder's grid per multiprocessor
@@ -185,7 +186,7 @@ BEYOND_THE_GRID = (
         missing=True,
     ),
     Suspect(
-        "Each thread's first frequency is right, but its later ones are NaN, as from sums over no samples: does the "
+        "Each thread's first frequency is right, but its later ones are NaN, as from sums over no samples. Does the "
         "loop over the samples start at the first one again for each frequency?",
         _no_sums_beyond,
     ),
@@ -436,8 +437,8 @@ def capped(facts: Facts) -> str:
         kind, asked = ("float64", 64) if fact.get("double") else ("float32", 32)
         if 0 < fact.get("capped", 0) < asked:
             return (
-                f"The {kind} kernel is capped at {fact['capped']} registers, and the exercise asks for {asked}: with "
-                "fewer than it needs, it spills to memory."
+                f"The {kind} kernel is capped at {plural(fact['capped'], 'register')}, and the exercise asks for "
+                f"{asked}: with fewer than it needs, it spills to memory."
             )
     return _without(facts, "capped", "no kernel has a cap on its registers: pass `max_registers=…` to `cuda.jit`.")
 

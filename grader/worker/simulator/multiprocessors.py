@@ -10,6 +10,8 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from grader.words import plural
+
 _OF_A_GPU = 132  # of an H100
 _MOST_THREADS = 1024  # of a block
 _USUAL_BLOCKS = (32, 64, 128, 256, 512, 1024)  # as a grid they are a sign of an exchange
@@ -45,7 +47,8 @@ def exchanged(grid: Any, block: Any) -> str:
     per = [any(isinstance(each, PerMultiprocessor) for each in sizes) for sizes in (grid, block)]
     if per != [False, True] or threads <= _MOST_THREADS or prod(map(int, grid)) not in _USUAL_BLOCKS:
         return ""
+    here = plural(prod(map(int, block)), "thread")
     return (
-        f"A block of this launch has {prod(map(int, block)):,} threads per multiprocessor, on an H100 {threads:,}, and "
-        f"a GPU allows at most {_MOST_THREADS:,}: are grid and block exchanged?"
+        f"A block of this launch has {here} per multiprocessor, on an H100 {threads:,}, and a GPU allows at most "
+        f"{_MOST_THREADS:,}: are grid and block exchanged?"
     )
