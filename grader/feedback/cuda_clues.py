@@ -51,6 +51,12 @@ _NO_VALUE = (
     "The kernel adds to `{}` before it has a value: it begins with whatever was in memory. Set it to 0 where it is "
     "declared."
 )
+_INTEGERS = (
+    "In C++, `{}` is 0: a quotient of two integers has no fraction. Write one of them with a decimal point, and an "
+    "`f` for a float: `1.0f`."
+)
+_QUOTIENT = re.compile(r"(?:[=(,+{-]|\breturn)\s*(?P<quotient>(?P<above>\d{1,9})\s*/\s*(?P<below>\d{1,9}))(?![\w.])")
+_OWN_INDEX = re.compile(r"\b(\w+)\s*=\s*[^;]*\bthreadIdx\b")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _VOLATILE = re.compile(r"\bvolatile\b[\w\s]{0,80}?[*&\s]\s{0,20}(\w+)\s{0,20}[\[=,);]")
 _IN_WARP = re.compile(r"\bif\s*\([^(){};]*<\s*(?:32|warpSize)\s*\)\s*\{(?P<body>(?:[^{}]|\{[^{}]*\})*)\}")
@@ -89,9 +95,16 @@ def wrong_result(source: str) -> str:
     kernels = [each for each in functions if each.of_the_gpu]
     found = (
         _missing_barrier(code, kernels), _assigned_by_the_host(code, functions), _missing_atomic(code, kernels),
-        _shared_sum(kernels), _missing_start(code, kernels),
+        _shared_sum(kernels), _missing_start(code, kernels), _quotient(kernels),
     )  # fmt: skip
     return next(filter(None, found), "")
+
+
+def _quotient(kernels: list[_Function]) -> str:
+    """A quotient of two integers that is 0, such as `1 / 2`, as a term or at the beginning of one."""
+    found = (match for kernel in kernels for match in _QUOTIENT.finditer(kernel.body))
+    zero = (match["quotient"] for match in found if 0 < int(match["above"]) < int(match["below"]))
+    return next((_INTEGERS.format(each) for each in zero), "")
 
 
 def stray_access(source: str) -> tuple[str, str] | None:
@@ -143,7 +156,7 @@ def _warp_in_step(code: str) -> bool:
 def _missing_barrier(code: str, kernels: list[_Function]) -> str:
     for kernel in kernels:
         arrays = re.findall(r"(\w+)\s*\[", " ".join(_SHARED.findall(kernel.body)))
-        body = _SHARED.sub("", kernel.body)
+        body = _own_indices(_SHARED.sub("", kernel.body))
         if not _WAITS.search(code) and (name := _exchanged(body, arrays)):
             return _NO_BARRIER.format(name)
         for head, loop in _loops(body):
@@ -153,6 +166,14 @@ def _missing_barrier(code: str, kernels: list[_Function]) -> str:
             if waits == ["__syncthreads"] and not _TWO_BUFFERS.search(loop) and (name := _exchanged(loop, arrays)):
                 return _ONE_BARRIER.format(name)
     return ""
+
+
+def _own_indices(body: str) -> str:
+    """The body with new names for indices of loops that begin at `threadIdx`: another loop's `j` is another index."""
+    for head, loop in _loops(body):
+        if counter := _OWN_INDEX.search(head):
+            body = body.replace(loop, re.sub(rf"\b{counter[1]}\b", f"own_{counter[1]}", loop))
+    return body
 
 
 def _exchanged(body: str, arrays: list[str]) -> str:

@@ -158,6 +158,11 @@ _ALIGNED = "A GPU loads and stores 2, 4, 8 or 16 bytes at once only at a multipl
 # A kernel's accesses, as the simulator sees them, and launches that it refuses: see `accesses.h` and `launch.h`.
 SIMULATOR: tuple[Meaning, ...] = (
     Meaning(
+        r"are grid and block exchanged\?",
+        "The block depends on the number of multiprocessors, and the grid does not.",
+        "The grid comes first: as many blocks as the multiprocessors need, then the threads of a block.",
+    ),
+    Meaning(
         r"Race: .*`__threadfence\(\)` is missing",
         "Other blocks may see the atomic before they see what was written earlier.",
         "Call `__threadfence()` between the write and the atomic.",
@@ -443,6 +448,21 @@ CUPY: tuple[Meaning, ...] = (
         "Write the source to it first, with the types filled in: `Path('{0}').write_text(…)`.",
     ),
     Meaning(
+        r"RawModule\.__init__\(\) (?:takes|got)",
+        "`cp.RawModule` takes its arguments by name, and knows only some names.",
+        "Write `cp.RawModule(code=…, options=('--use_fast_math',))`.",
+    ),
+    Meaning(
+        r"FileNotFoundError: .*'nvcc [^']",
+        "`subprocess` takes the whole text for the name of a program.",
+        'Pass a list of words: `["nvcc", "--fatbin", …]`.',
+    ),
+    Meaning(
+        r"Don't know what to do with '([^']+)'",
+        "nvcc takes a language from a file's ending, and does not know the one of `{0}`.",
+        "Let the name of the source end in `.cu`.",
+    ),
+    Meaning(
         r"is not defined for option 'gpu-architecture'|Unsupported gpu architecture",
         "nvcc does not know this architecture.",
         "The name is `sm_` followed by the compute capability: `-arch=sm_90`.",
@@ -478,6 +498,11 @@ CUPY: tuple[Meaning, ...] = (
         r'more than one instance of overloaded function "(\w+)" has "C" linkage',
         "Two kernels have the same name, `{0}`.",
         "Kernels for two types need two names if they share a file.",
+    ),
+    Meaning(
+        r'no instance of function template "(\w+)" matches the argument list',
+        "`{0}` is a template, and its parameters do not fit the types or the number of these arguments.",
+        "An instance such as `{0}<float>` takes pointers to float: does the type in brackets match the pointers?",
     ),
     Meaning(
         r'more than one instance of overloaded function "(\w+)" matches the argument list',

@@ -28,6 +28,7 @@ class Clues:
     one_by_one: bool = False  # a Triton kernel loads single elements in a loop
     threads_in_grid: bool = False  # a Triton grid has two numbers, but the kernels use only the first axis
     whole_array: bool = False  # a Triton kernel's block is as long as the whole array
+    endless: tuple[str, str] | None = None  # the condition of a `while` loop, and a name in it: the loop changes none
     bug: str = ""  # a sentence about a bug that makes a result wrong
     stray: tuple[str, str] | None = None  # why a kernel uses memory that is not its own, and what to do about it
 
@@ -50,6 +51,7 @@ def clues_in(source: str, entry: str) -> Clues:
             one_by_one=any(map(_one_by_one, kernels)),
             threads_in_grid=bool(kernels) and _two_in_grid(tree) and not any(map(_uses_other_axes, kernels)),
             whole_array=bool(kernels) and _whole_array(tree),
+            endless=next(filter(None, map(_endless, ast.walk(tree))), None),
             bug=next(filter(None, map(cuda_clues.wrong_result, strings)), "") or wrong_result(tree),
             stray=next(filter(None, map(cuda_clues.stray_access, strings)), None) or stray_access(tree),
         )
@@ -106,6 +108,20 @@ def _one_by_one(kernel: ast.FunctionDef) -> bool:
     loops = [node for node in ast.walk(kernel) if isinstance(node, ast.For | ast.While)]
     loads = [call for loop in loops for call in _calls(loop, "load") if ast.unparse(call.func) == "tl.load"]
     return bool(loads) and not _calls(kernel, "arange", "make_block_ptr")  # a descriptor's `load` takes a block
+
+
+def _endless(node: ast.AST) -> tuple[str, str] | None:
+    """The condition of a `while` loop that compares names, and the first of them, if its body never changes any."""
+    if not (isinstance(node, ast.While) and isinstance(node.test, ast.Compare)):
+        return None
+    names = [each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)]
+    inner = [each for statement in node.body for each in ast.walk(statement)]
+    changed = {each.id for each in inner if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    ends = any(isinstance(each, ast.Break | ast.Return | ast.Raise) for each in inner)
+    reads_memory = any(isinstance(each, ast.Subscript | ast.Call) for each in ast.walk(node.test))
+    if not names or changed.intersection(names) or ends or reads_memory:
+        return None
+    return ast.unparse(node.test), names[0]
 
 
 def _two_in_grid(tree: ast.AST) -> bool:

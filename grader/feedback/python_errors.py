@@ -157,6 +157,22 @@ NUMBA: tuple[Meaning, ...] = (
         "`cuda.jit` has no option {0}.",
         "Fast math is `fastmath=True`, and a register limit is `max_registers=…`.",
     ),
+    Meaning(
+        r"Type\.__call__\(\) got an unexpected keyword argument '(\w+)'",
+        "`{0}` is given to the signature, which takes only the types of the arguments.",
+        "Options belong to `cuda.jit`, behind the signature: `cuda.jit(void(…), {0}=…)`.",
+    ),
+    Meaning(
+        r"This kernel was compiled for (\w+), and gets (?:readonly )?array\(",
+        "The signature declares a number of type {0}, but the argument is an array.",
+        "A contiguous vector is `{0}[::1]`.",
+    ),
+    Meaning(
+        r"There are no fields in dtype (\w+)",
+        "`[…]` follows a type of NumPy. Only a type of Numba makes a vector's type that way.",
+        "Take Numba's type: `from_dtype(out.dtype)[::1]`.",
+        code=r"\[::",
+    ),
 )
 
 PYTHON: tuple[Meaning, ...] = (
@@ -225,6 +241,11 @@ PYTHON: tuple[Meaning, ...] = (
         r"the result is on cpu; it must be on cuda:0",
         "The function returns a tensor of the CPU. Its inputs are on the GPU, and so must be the result.",
         "Create new tensors with `device=x.device`, and compute on the GPU to the end.",
+    ),
+    Meaning(
+        r"'NoneType' object is not (?:subscriptable|callable)",
+        "The value that is used here is None.",
+        "Where does it come from? A function without `return` returns None, and so does the launch of a kernel.",
     ),
     Meaning(
         r"maximum recursion depth exceeded",

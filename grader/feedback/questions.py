@@ -18,27 +18,28 @@ class _Rule:
     """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}`, `{cut}`, `{axis}`,
     `{wider}` and `{before}` filled in.
 
-    A `vague` question names no cause.
+    A `vague` question names no cause. Most are about kernels, and one that holds `anywhere` is not.
     """
 
     holds: Callable[[Facts], bool]
     triton: str
     cuda: str = ""
     vague: bool = False
+    anywhere: bool = False
 
 
 def names_a_cause(facts: Facts) -> bool:
     """Whether the sentences about a mismatch name a likely cause, rather than a place to look for one."""
     if facts.mismatch.suspect or facts.mismatch.outside or facts.clues.bug:
         return True
-    rule = next((rule for rule in WRONG if rule.holds(facts)), None) if facts.kernel else None
+    rule = _first(facts, WRONG)
     return rule is not None and not rule.vague
 
 
 def ask(facts: Facts, rules: tuple[_Rule, ...]) -> str:
     """The question of the first rule that holds, or an empty text."""
-    rule = next((rule for rule in rules if rule.holds(facts)), None)
-    if rule is None or not facts.kernel:
+    rule = _first(facts, rules)
+    if rule is None:
         return ""
     m = facts.mismatch
     first = index(m.first_index) if m.first_index is not None else "0"
@@ -54,6 +55,11 @@ def _before(m: Mismatch) -> int:
     for at, size in zip(m.first_index or (), m.shape, strict=False):
         offset = offset * size + at
     return offset
+
+
+def _first(facts: Facts, rules: tuple[_Rule, ...]) -> _Rule | None:
+    rule = next((rule for rule in rules if rule.holds(facts)), None)
+    return rule if rule is None or facts.kernel or (rule.anywhere and not facts.answer) else None
 
 
 def _at(*kinds: str) -> Callable[[Facts], bool]:
@@ -206,6 +212,7 @@ WRONG: tuple[_Rule, ...] = (
         lambda f: f.close and f.double,
         "The values at {first} are close, and the arrays are float64: is part of the computation in lower precision, "
         "such as a float32 constant or sum?",
+        anywhere=True,
     ),
     _Rule(
         lambda f: f.close,

@@ -173,7 +173,13 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
 
 
 def _why_slow(clues: Clues) -> tuple[str, str] | None:
-    """Why a Triton kernel took too long and what to do about it, if its source tells."""
+    """Why a kernel took too long and what to do about it, if its source tells."""
+    if clues.endless:
+        test, name = clues.endless
+        return (
+            f"The loop `while {test}` never ends: nothing in it changes `{name}`.",
+            f"Change `{name}` in the loop. Is the line that should do so indented as far as the others?",
+        )
     if clues.threads_in_grid:
         return (
             "The grid has two numbers, so each program runs as often as the second one says: a Triton grid counts "

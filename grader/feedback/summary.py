@@ -145,9 +145,11 @@ def summarize(verdict: Verdict, source: str = "") -> Summary:
 
 
 def _values_first(verdict: Verdict) -> Verdict:
-    """Without the failure of a right case whose loads are too narrow, if other cases are wrong: width comes later."""
+    """Without a failure that comes later, if other cases are wrong: loads too narrow, or a case that takes too long."""
     failure = verdict.failure
-    if failure is None or not failure.message.startswith("NarrowLoads") or not any(c.mismatch for c in verdict.cases):
+    if failure is None or not any(case.mismatch for case in verdict.cases):
+        return verdict
+    if failure.kind != "timeout" and not failure.message.startswith("NarrowLoads"):
         return verdict
     cases = tuple(replace(case, failure=None) if case.failure == failure else case for case in verdict.cases)
     return replace(verdict, failure=None, cases=cases)

@@ -396,6 +396,16 @@ def test_wrong_values_are_described_before_narrow_loads() -> None:
     assert "1 of 4 cases passed, 1 not run" in told
 
 
+def test_wrong_values_are_described_before_a_case_that_takes_too_long() -> None:
+    """Both may come from one bug, and wrong values tell more about it."""
+    wrong = ALL["unwritten"].cases[3].mismatch
+    base = failing("widen", SIMULATOR, 2, CaseResult("", False, failure=Failure("timeout", "It did not end.")))
+    told = as_text(replace(base, cases=(CaseResult(base.cases[0].name, False, mismatch=wrong), *base.cases[1:])))
+    assert "It did not end" in as_text(base)
+    assert "What is wrong" in told
+    assert "It did not end" not in told
+
+
 _NASTY = '<script>alert("x")</script> & <img src=x onerror=alert(1)> `code` \x1b[2J\u202e'
 
 

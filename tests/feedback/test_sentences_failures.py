@@ -101,6 +101,33 @@ def test_a_slow_kernel_is_not_called_endless_if_its_source_tells_more(body: str,
     assert explained(late, find("vector_add"), source, right=2).meaning.startswith("The smaller cases are right")
 
 
+_WHILE = """
+def power(n):
+    j = 0
+    while {test}:
+        {body}
+    j = j + 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "body", "named"),
+    [
+        ("j < n", "n[0]", True),
+        ("j < n", "j += 1", False),
+        ("j < n", "for j in range(n): pass", False),
+        ("j < n", "break", False),
+        ("n[j] < 0", "pass", False),
+        ("True", "pass", False),
+    ],
+)
+def test_a_loop_that_changes_no_name_of_its_condition_is_named(test: str, body: str, named: bool) -> None:
+    """Others may end: by `break`, or because another thread changes memory."""
+    late = Failure("timeout", "The run did not end within 15 s and was stopped.")
+    meaning = explained(late, find("ls_numba_unsigned"), _WHILE.format(test=test, body=body)).meaning
+    assert (meaning == "The loop `while j < n` never ends: nothing in it changes `j`.") == named
+
+
 def test_a_numba_launch_has_threads() -> None:
     """Two numbers in its brackets are right, so they do not explain why it is slow."""
     late = Failure("timeout", "The run did not end within 15 s and was stopped.")

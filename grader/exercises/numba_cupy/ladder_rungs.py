@@ -25,6 +25,7 @@ from grader.exercises.numba_cupy.ladder_cases import (
     terms,
 )
 from grader.protocol.arena import POISON_BYTE
+from grader.words import plural
 
 _FEWEST = 200  # frequencies: with fewer, two bugs may give the same output
 _GRID = 20 * 128  # threads of the ladder's grid per multiprocessor
@@ -111,10 +112,12 @@ def _halved(a: Any) -> Any:
 
 
 def _poison(got: Any) -> Any:
-    """Whether each float64 was never written."""
+    """Whether each value was never written, as a float64 or as a float32 that was converted."""
     import torch
 
-    return got.view(torch.int64) == int.from_bytes(bytes([POISON_BYTE]) * 8, "little", signed=True)
+    poison = torch.full((8,), POISON_BYTE, dtype=torch.uint8, device=got.device)
+    single = poison[:4].view(torch.float32).double()
+    return torch.isin(got.view(torch.int64), torch.cat([poison.view(torch.int64), single.view(torch.int64)]))
 
 
 def _half_written(values: Any) -> Any:
@@ -151,7 +154,16 @@ def _beyond_the_grid(got: Any, expected: Any) -> Any:
 def _one_each(a: Any) -> Any:
     got = a.get("got", _from_there(a["expected"], _GRID, math.nan))
     beyond = _beyond_the_grid(got, a["expected"])
-    return got if beyond.numel() and bool(beyond.isnan().all()) else None
+    unwritten = _poison(beyond) if "got" in a else beyond.isnan()
+    return got if beyond.numel() and bool(unwritten.all()) else None
+
+
+def _no_sums_beyond(a: Any) -> Any:
+    got = a.get("got", _from_there(a["expected"], _GRID, math.nan))
+    beyond = _beyond_the_grid(got, a["expected"])
+    return (
+        got if beyond.numel() and bool((beyond.isnan() & ~(_poison(beyond) if "got" in a else False)).all()) else None
+    )
 
 
 def _sums_go_on(a: Any) -> Any:
@@ -172,6 +184,11 @@ BEYOND_THE_GRID = (
         "frequency one grid further until none are left.",
         _one_each,
         missing=True,
+    ),
+    Suspect(
+        "Each thread's first frequency is right, but its later ones are NaN, as from sums over no samples. Does the "
+        "loop over the samples start at the first one again for each frequency?",
+        _no_sums_beyond,
     ),
     Suspect(
         "Each thread's first frequency is right, but its later ones are wrong: do the sums start at 0 and is `w` "
@@ -237,6 +254,10 @@ SUSPECTS = (
     Suspect(
         "tau was not divided by `(2 * w)`: atan2 returns the angle 2 w tau.",
         _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss))),
+    ),
+    Suspect(
+        "The angle was halved twice: atan2 returns 2 w tau, and half of it is w tau.",
+        _other_power(lambda w, xc, xs, cc, ss, cs: power(w, xc, xs, cc, ss, cs, _atan2(2 * cs, cc - ss) / (4 * w))),
     ),
     Suspect(
         "The first numerator has a wrong sign: it is the square of c Xc + s Xs, where c and s are cosine and sine of "
@@ -372,18 +393,23 @@ def _operations(case: Case) -> int:
 Facts = Sequence[Mapping[str, int]]
 
 _SHORT = 16  # PTX instructions per sample: 12 with an unsigned index, 20 with `range` over one, 27 with a signed one
-_FEW = 30  # float64 instructions: reducing the argument of a float32 sine takes 12, a literal in the loop 190
+_LARGEST_BLOCK = 1024  # threads
+_TRIALS = 2  # kernels that a cell may build twice, one per type: to look at it, or when it is run
+_FEW = 30  # float64 instructions, if the compiler's reduction of large angles is not known
+_REDUCTION = 3  # float64 instructions of one reduction: a float32 kernel with accurate sines has four of them
+_SPARE = 3  # more float64 instructions than those
 
 
 def typed(facts: Facts) -> str:
-    """Say how many float64 instructions a float32 kernel has, if they are many."""
-    most = max((fact.get("float64", 0) for fact in facts if not fact.get("double", 1)), default=0)
-    if most <= _FEW:
-        return ""
-    return (
-        f"Compiled for a GPU, the float32 kernel has {most} float64 instructions; a typed one has about a dozen. "
-        "Which literal, product or sum is still float64?"
-    )
+    """Say how many float64 instructions a float32 kernel has, if they are more than its accurate sines have."""
+    for fact in facts:
+        most, own = fact.get("float64", 0), _REDUCTION * fact.get("reductions", 0)
+        if not fact.get("double", 1) and most > (own + _SPARE if own else _FEW):
+            return (
+                f"Compiled for a GPU, the float32 kernel has {most} float64 instructions; a typed one has about a "
+                "dozen. Which literal, product or sum is still float64?"
+            )
+    return ""
 
 
 def fast(facts: Facts) -> str:
@@ -400,25 +426,55 @@ def unsigned(facts: Facts) -> str:
         return ""
     return (
         f"Compiled for a GPU, the loop over the samples has {longest} PTX instructions per sample; with an unsigned "
-        "32-bit index it has 12. Which index or bound can be negative? Does `range` keep a counter of its own?"
+        "32-bit index it has 12. Which index or bound can be negative? Does `range` keep a counter of its own? Does "
+        "the index count up?"
     )
 
 
 def capped(facts: Facts) -> str:
-    """Say that no kernel has a cap on its registers."""
+    """Say that no kernel has a cap on its registers, or that one has a lower cap than the exercise asks for."""
+    for fact in facts:
+        kind, asked = ("float64", 64) if fact.get("double") else ("float32", 32)
+        if 0 < fact.get("capped", 0) < asked:
+            return (
+                f"The {kind} kernel is capped at {plural(fact['capped'], 'register')}, and the exercise asks for "
+                f"{asked}: with fewer than it needs, it spills to memory."
+            )
     return _without(facts, "capped", "no kernel has a cap on its registers: pass `max_registers=…` to `cuda.jit`.")
 
 
 def bound(facts: Facts) -> str:
-    """Say that no kernel has launch bounds."""
-    return _without(facts, "bound", "no kernel has launch bounds: write `__launch_bounds__(…)` before its name.")
+    """Say that no kernel of a type has launch bounds, or only such that allow every block."""
+    for kind in ("float32", "float64"):
+        found = [fact["bound"] for fact in facts if "bound" in fact and bool(fact.get("double")) == (kind == "float64")]
+        if found and not any(found):
+            return (
+                f"Compiled for a GPU, no {kind} kernel has launch bounds: write `__launch_bounds__(…)` before the name "
+                "of each kernel."
+            )
+        if found and min(filter(None, found)) >= _LARGEST_BLOCK:
+            return (
+                f"The {kind} kernel's launch bounds allow {_LARGEST_BLOCK:,} threads per block, as many as any block "
+                "has: promise the number that you launch."
+            )
+    return ""
 
 
-def kept(facts: Facts) -> str:
-    """Say that a kernel was compiled more than once for the same types."""
-    if not any(fact.get("compiled_again") for fact in facts):
+def kept(facts: Facts, most: int = 0) -> str:
+    """Say that a kernel was compiled again for the same types, more often than `most`."""
+    if sum(bool(fact.get("compiled_again")) for fact in facts) <= most:
         return ""
     return "The kernel is compiled again in a later call for the same types. Keep it, under its type."
+
+
+def loaded_once(facts: Facts) -> str:
+    """Say that a module was loaded in several calls."""
+    if sum(bool(fact.get("loaded_again")) for fact in facts) <= _TRIALS:
+        return ""
+    return (
+        "The module is loaded again in each call: CuPy finds what it has compiled, but the host has to look for it. "
+        "Keep the function from the first call, under its type."
+    )
 
 
 def _without(facts: Facts, name: str, sentence: str) -> str:
@@ -426,13 +482,24 @@ def _without(facts: Facts, name: str, sentence: str) -> str:
     return f"Compiled for a GPU, {sentence}" if known and not any(fact[name] for fact in known) else ""
 
 
+def _each(*checks: Callable[[Facts], str]) -> Callable[[Facts], str]:
+    """The first of several sentences."""
+    return lambda facts: next(filter(None, (check(facts) for check in checks)), "")
+
+
+def _still_kept(facts: Facts) -> str:
+    return kept(facts, most=_TRIALS)
+
+
 OF_COMPILED: dict[str, Callable[[Facts], str]] = {
-    "ls_numba_typed": typed,
+    "ls_numba_typed": _each(typed, _still_kept),
     "ls_numba_cached": kept,
-    "ls_numba_fastmath": fast,
-    "ls_numba_unsigned": unsigned,
-    "ls_numba_registers": capped,
-    "ls_cupy_typed": typed,
-    "ls_cupy_fastmath": fast,
-    "ls_cupy_launch_bounds": bound,
+    "ls_numba_fastmath": _each(fast, _still_kept),
+    "ls_numba_unsigned": _each(unsigned, _still_kept),
+    "ls_numba_registers": _each(fast, capped, _still_kept),
+    "ls_cupy_cached": loaded_once,
+    "ls_cupy_typed": _each(typed, loaded_once),
+    "ls_cupy_fastmath": _each(fast, loaded_once),
+    "ls_cupy_fatbin": _each(fast, loaded_once),
+    "ls_cupy_launch_bounds": _each(fast, bound, loaded_once),
 }

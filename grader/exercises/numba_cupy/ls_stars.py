@@ -73,6 +73,8 @@ def _bug(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if a["freqs"].numel() < _ENOUGH:
             return None
         bug, got = change(a), a.get("got")
+        if bug is None:
+            return None
         effect = min((bug - a["expected"]).norm(), bug.norm())
         return got if got is not None and bool((got - bug).norm() <= _NEAR * effect) else bug
 
@@ -83,6 +85,30 @@ def _of_the_next_star(a: Any) -> Any:
     rows = a["expected"].clone()
     rows[:-1] = a["expected"][1:]
     return rows
+
+
+def _of_the_star_before(a: Any) -> Any:
+    if len(a["expected"]) == 1:
+        return None
+    rows = 0 * a["expected"]
+    rows[1:] = a["expected"][:-1]
+    return rows
+
+
+def _from_the_first_sample(a: Any) -> Any:
+    import torch
+
+    rows = []
+    for first, last in _ranges(a):
+        t, y = a["t"][: last - first], a["y"][: last - first]
+        few = last - first < FEWEST
+        rows.append(0 * a["freqs"] if few else ladder_cases.lombscargle(t, y, a["freqs"]))
+    return torch.stack(rows)
+
+
+def _zeros(a: Any) -> Any:
+    """Zeros for several stars: the only star may also have got no samples."""
+    return 0 * a["expected"] if len(a["expected"]) > 1 else None
 
 
 def _as_long_as_the_longest(a: Any) -> Any:
@@ -169,7 +195,7 @@ _SUSPECTS = (
         _last_missing,
         missing=True,
     ),
-    Suspect("The output is all zeros. Is the result stored in `out`?", lambda a: a["expected"] * 0),
+    Suspect("The output is all zeros. Is the result stored in `out`?", _zeros),
     Suspect(
         "The powers are in the wrong order: row s of `out` belongs to star s, so frequency i of star s is at "
         "`s * frequencies + i`.",
@@ -178,6 +204,16 @@ _SUSPECTS = (
     Suspect(
         "Each star has the power of the next one: star s has the samples from `offsets[s]` to `offsets[s + 1]`.",
         _bug(_of_the_next_star),
+    ),
+    Suspect(
+        "Each star has the power of the one before it, and the first star has no samples: star s has those from "
+        "`offsets[s]` to `offsets[s + 1]`.",
+        _bug(_of_the_star_before),
+    ),
+    Suspect(
+        "Every star has the right number of samples, but they are the first ones of `t` and `y`: those of star s "
+        "begin at `offsets[s]`.",
+        _bug(_from_the_first_sample),
     ),
     Suspect(
         "Every star was given all samples. Star s has only those from `offsets[s]` to `offsets[s + 1]`.",

@@ -138,8 +138,8 @@ def _counts(operation: dict[str, Any], bug: str = "") -> tuple[float, float, flo
     if operation["kind"] == "matmul":
         m, n, k = operation["m"], operation["n"], operation["k"]
         batch = 1 if bug == "no batch" else operation["batch"]
-        twice = 1 if bug == "no additions" else 2
-        return batch * (m * k + k * n) * size, batch * m * n * size, twice * batch * m * n * k
+        computed = (1 if bug == "no additions" else 2) * m * n * k
+        return batch * (m * k + k * n) * size, batch * m * n * size, computed * (1 if bug == "one computed" else batch)
     elements, columns = math.prod(operation["shape"]), operation["shape"][-1]
     row = elements if bug == "whole row matrix" else columns
     one = bug == "one input"
@@ -157,7 +157,8 @@ def milliseconds(operation: dict[str, Any], machine: dict[str, float], bug: str 
     """The longer of two times: to move the operation's bytes, or to compute its operations."""
     read, written, operations = _counts(operation, bug)
     moved = {"reads only": read, "writes only": written}.get(bug, read + written)
-    memory_ms = 1e3 * moved / (machine["bandwidth_gbps"] * (2**30 if bug == "gibibytes" else 1e9))
+    per_s = {"gibibytes": 2**30, "gigabits": 1e9 / 8}.get(bug, 1e9)
+    memory_ms = 1e3 * moved / (machine["bandwidth_gbps"] * per_s)
     compute_ms = 1e3 * operations / (machine["tflops"] * (1e9 if bug == "gigaflops" else 1e12))
     if bug in ("memory only", "arithmetic only"):
         return memory_ms if bug == "memory only" else compute_ms
@@ -241,6 +242,9 @@ PREDICT_MS = Exercise(
         ),
         Suspect("1 TFLOPS is 1e12 operations per second, not 1e9.", _shows("gigaflops")),
         Suspect("1 GB/s is 1e9 bytes per second; 2**30 bytes are one GiB, 7 % more.", _shows("gibibytes")),
+        Suspect(
+            "`bandwidth_gbps` is in gigabytes per second, not in gigabits: do not divide it by 8.", _shows("gigabits")
+        ),
         Suspect("The two times were added. They overlap, so use the longer one.", _shows("sum")),
         Suspect("The shorter of the two times was used: use the longer one.", _shows("min")),
         Suspect("Only reads were counted: the result is written to memory as well.", _shows("reads only")),
@@ -252,8 +256,8 @@ PREDICT_MS = Exercise(
             _shows("memory only", least=_CLEAR),
         ),
         Suspect(
-            "The traffic is missing, or that of a whole `batch` was counted once: except for large matrix products, "
-            "moving takes longer than computing.",
+            "Traffic of the matrix products is missing: both matrices and the result, of each product in a `batch`. "
+            "Except for large products, moving takes longer than computing.",
             _shows("arithmetic only"),
         ),
         Suspect(
@@ -261,6 +265,10 @@ PREDICT_MS = Exercise(
             _shows("no additions", least=_CLEAR),
         ),
         Suspect("The `batch` of the matrix product is missing: it is the number of products.", _shows("no batch")),
+        Suspect(
+            "The operations of one matrix product were counted: multiply them by `batch`, as the bytes.",
+            _shows("one computed"),
+        ),
         Suspect("`add` reads two tensors, but only one was counted.", _shows("one input")),
         Suspect(
             "The row in `add_row` was counted as a whole matrix. It has `shape[1]` elements.",

@@ -27,6 +27,7 @@ from grader.worker.simulator.cuda_source import COMPILER_FLAGS, translate
 from grader.worker.simulator.cuda_tokens import Token, declarations, name_of_function, opening, tokenize
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
 from grader.worker.simulator.lacks import NotSimulated, is_of_cuda, lacking
+from grader.worker.simulator.multiprocessors import exchanged
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error
 from grader.worker.toolchain.nvrtc import compiled, ptx_facts
@@ -45,6 +46,8 @@ _INCLUDE_LINE = re.compile(r"^[ \t]*#[ \t]*(?:include|pragma)\b.*", re.MULTILINE
 _PREPROCESS = ("-E", "-P", "-w", "-x", "c++", "-std=c++20", "-")
 _NOT_FOUND = re.compile(r'(?:cannot|could not) open source file "([^"]+)"')
 _DEFINE = r"#\s*define\s+{name}\s+(\d+)\b|\bconstexpr\s+(?:static\s+)?(?:int|unsigned)\s+{name}\s*=\s*(\d+)"
+
+_loaded_before: set[tuple[str, tuple[str, ...]]] = set()  # source and options of each module
 
 
 @dataclass(frozen=True)
@@ -207,6 +210,9 @@ class RawModule:
         if path is not None:
             self.code, self.options, self._mark = _loaded(Path(path))
         assert self.code is not None
+        if (self.code, self.options) in _loaded_before:
+            forked.facts.append({"name": "", "loaded_again": True})
+        _loaded_before.add((self.code, self.options))
         self._kernels = {kernel.name: kernel for kernel in kernels_in(preprocessed(self.code, self.options))}
         self._mark = self._mark or line_mark(self.code, FILE, cell_of_caller())
         if self.name_expressions:
@@ -297,6 +303,8 @@ class Function:
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0, stream: Any = None) -> None:
         sizes = (*_three(grid, "grid"), *_three(block, "block"))
+        if said := exchanged(grid, block):
+            raise CUDADriverError(f"CUDA_ERROR_INVALID_VALUE: invalid argument: {said}")
         arguments = [_bytes_of(value, number, self.name) for number, value in enumerate(args, start=1)]
         if len(arguments) != self._parameters:
             raise CUDADriverError(

@@ -7,6 +7,7 @@ Not simulated: time, textures, CuPy's own kernels beyond NumPy's functions, and 
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import importlib.machinery
 import sys
@@ -19,8 +20,8 @@ import numpy as np
 from grader.protocol.target import target
 from grader.worker.simulator import cupy_arrays, cupy_kernels, cupy_streams
 from grader.worker.simulator.cupy_streams import Current, Event, Stream
+from grader.worker.simulator.multiprocessors import MULTIPROCESSORS
 
-_MULTIPROCESSORS = 1  # as for Numba: a grid of some blocks per multiprocessor does not cover even a small case
 _ABSENT = ("save", "load", "savetxt", "memmap", "vectorize", "fromfile", "testing", "ctypeslib", "matrix")
 _NUMPY_PARTS = ("fft", "linalg", "random")
 
@@ -32,7 +33,7 @@ class Device(Current):
         self.id = device or 0
 
     attributes = {  # noqa: RUF012
-        "MultiProcessorCount": _MULTIPROCESSORS,
+        "MultiProcessorCount": MULTIPROCESSORS,
         "MaxThreadsPerBlock": 1024,
         "WarpSize": 32,
         "MaxRegistersPerBlock": 65_536,
@@ -45,7 +46,7 @@ class Device(Current):
 
 def _properties(device: int = 0) -> dict[str, Any]:
     return {
-        "name": b"the CPU", "multiProcessorCount": _MULTIPROCESSORS, "warpSize": 32, "maxThreadsPerBlock": 1024,
+        "name": b"the CPU", "multiProcessorCount": MULTIPROCESSORS, "warpSize": 32, "maxThreadsPerBlock": 1024,
         "major": target() // 10, "minor": target() % 10, "sharedMemPerBlock": 48 << 10,
         "regsPerBlock": 65_536,
     }  # fmt: skip
@@ -122,6 +123,7 @@ def _top() -> ModuleType:
         RawModule=cupy_kernels.RawModule,
         RawKernel=cupy_kernels.RawKernel,
         get_array_module=lambda *values: made,
+        memoize=lambda for_each_device=False: functools.cache,
         __path__=[],
     )
     return made

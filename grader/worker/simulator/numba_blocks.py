@@ -26,6 +26,7 @@ from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAAtomic, FakeCUDALocal, 
 
 from grader.words import plural
 from grader.worker.simulator.lacks import NotSimulated
+from grader.worker.simulator.multiprocessors import exchanged
 from grader.worker.simulator.numba_log import Launch, Who
 
 _MOST_THREADS, _MOST_BLOCK = 1024, (1024, 1024, 64)
@@ -73,6 +74,8 @@ def _launched(original: Callable[..., Any]) -> Callable[..., Any]:
 def _must_fit(grid: Any, block: Any, dynamic_bytes: int, bound: int) -> None:
     """Raise ValueError for a launch that a GPU refuses. `bound`: the kernel's own limit of threads per block."""
     threads = int(np.prod(block))
+    if said := exchanged(grid, block):
+        raise ValueError(said)
     if threads > _MOST_THREADS:
         said = f"A block of this launch has {plural(threads, 'thread')}"
         raise ValueError(f"{said}, and a GPU allows at most {_MOST_THREADS:,}")

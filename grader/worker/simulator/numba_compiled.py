@@ -20,6 +20,7 @@ from grader.worker.toolchain import forked
 from grader.worker.toolchain.nvrtc import ptx_facts
 
 _OPTIONS = ("debug", "fastmath", "forceinline", "launch_bounds", "lineinfo", "opt")  # of `numba.cuda.compile`
+_MOST_REGISTERS = 255  # of a thread: launch bounds limit them further, but by how much depends on the GPU
 _RAISED = re.compile(r"\.? Raised from \S+ \(\d+\)$")
 _ERRORS = ("NumbaError", "UnsupportedBytecodeError")
 _LINE = re.compile(r'submission\.py(?:", line | \()(\d+)')
@@ -44,13 +45,13 @@ def start(function: Any, signature: tuple[Any, ...], options: dict[str, Any], ag
     key = (function.__code__, values, tuple(map(str, signature)), str(given))
     if key not in _started:
         _started.add(key)
-        capped = bool(options.get("max_registers") or options.get("launch_bounds"))
-        forked.add(lambda: _compiled(function, signature, given, capped))
+        cap = options.get("max_registers") or (_MOST_REGISTERS if options.get("launch_bounds") else 0)
+        forked.add(lambda: _compiled(function, signature, given, cap))
     elif again:
         forked.facts.append({"name": function.__name__, "compiled_again": True})
 
 
-def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any], capped: bool) -> dict[str, Any]:
+def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any], cap: int) -> dict[str, Any]:
     import warnings
 
     warnings.simplefilter("ignore")
@@ -76,7 +77,7 @@ def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any]
         return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:4000]}}
     return {
         "facts": [
-            fact | {"capped": capped, "double": any("float64" in str(kind) for kind in signature)}
+            fact | {"capped": cap, "double": any("float64" in str(kind) for kind in signature)}
             for fact in ptx_facts(ptx)
         ]
     }

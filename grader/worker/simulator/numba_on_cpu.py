@@ -27,8 +27,8 @@ import numpy as np
 from grader.worker.simulator import numba_compiled, tally
 from grader.worker.simulator.accesses import RACE, observe, rights_of
 from grader.worker.simulator.lacks import NotSimulated
+from grader.worker.simulator.multiprocessors import MULTIPROCESSORS
 
-MULTIPROCESSORS = 1
 _DEVICE = {
     "MULTIPROCESSOR_COUNT": MULTIPROCESSORS, "WARP_SIZE": 32, "MAX_THREADS_PER_BLOCK": 1024, "MAX_BLOCK_DIM_X": 1024,
     "MAX_BLOCK_DIM_Y": 1024, "MAX_BLOCK_DIM_Z": 64, "MAX_GRID_DIM_X": (1 << 31) - 1, "MAX_GRID_DIM_Y": 65_535,
@@ -135,8 +135,11 @@ def _not_here(what: str, *_: Any, **__: Any) -> None:
 
 
 def _adopted(argument: Any) -> Any:
-    """Return a tensor as a device array, because Numba's kernels take tensors of a GPU, too."""
-    return array(argument) if hasattr(argument, "data_ptr") else argument
+    """Return a tensor as a device array, because Numba's kernels take tensors of a GPU, too.
+
+    Ask the type: an array that a kernel passes to a device function takes an unknown attribute for an index.
+    """
+    return array(argument) if hasattr(type(argument), "data_ptr") else argument
 
 
 def _constant(known: dict[str, Any], name: str) -> Any:
@@ -197,6 +200,7 @@ def _jit(original: Callable[..., Any], function_or_signature: Any = None, **opti
     options = {name: value for name, value in options.items() if name in ("device", "fastmath", "debug")}
     if function_or_signature is None:
         return functools.partial(_jit, original, **asked)
+    function_or_signature = _undecorated(function_or_signature)
     if callable(function_or_signature) and hasattr(function_or_signature, "__code__"):
         made = original(function_or_signature, **options)
         made.asked = asked
@@ -205,6 +209,7 @@ def _jit(original: Callable[..., Any], function_or_signature: Any = None, **opti
     signatures = function_or_signature if many else [function_or_signature]
 
     def decorate(function: Any) -> Any:
+        function = _undecorated(function)
         made = _bounded(original(function, **options), asked)
         if options.get("device"):
             return made
@@ -214,6 +219,12 @@ def _jit(original: Callable[..., Any], function_or_signature: Any = None, **opti
         return (_Checked if many else _Compiled)(made, [_arguments(each) for each in signatures])
 
     return decorate
+
+
+def _undecorated(function: Any) -> Any:
+    """Return the function of a kernel that is decorated again, which the real decorator takes as well."""
+    kernel = getattr(function, "_kernel", function)
+    return kernel.fn if type(kernel).__name__ == "FakeCUDAKernel" else function
 
 
 def _bounded(kernel: Any, asked: dict[str, Any]) -> Any:

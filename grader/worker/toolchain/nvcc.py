@@ -22,13 +22,15 @@ from grader.worker.toolchain.nvrtc import compiled, no_cache_options
 _ROOT = Path(__file__).parents[3]  # the folder that contains `grader`
 _SCRIPT = '#!/bin/sh\nPYTHONPATH="{root}" exec "{python}" -m grader.worker.toolchain.nvcc {compiler} "$@"\n'
 
-_WITH_VALUE = {"-arch", "-gencode", "-o", "-odir", "-std", "-D", "-I", "-maxrregcount"}
+_WITH_VALUE = {"-arch", "-gencode", "-o", "-odir", "-std", "-D", "-I", "-maxrregcount", "-x"}
 _LONG = {
     "--gpu-architecture": "-arch", "--generate-code": "-gencode", "--output-file": "-o", "--output-directory": "-odir",
     "--std": "-std", "--define-macro": "-D", "--include-path": "-I", "--maxrregcount": "-maxrregcount",
+    "--x": "-x",
 }  # fmt: skip
 _KINDS = {"-fatbin", "--fatbin", "-cubin", "--cubin"}
 _IGNORED = re.compile(r"-O\d|--optimize=?\d?|-lineinfo|--generate-line-info|-w|-m64|--ptxas-options=.*|-Xptxas=.*")
+_SUFFIXES = {".cu", ".c", ".cc", ".cpp", ".cxx"}
 _FAST = {"-use_fast_math", "--use_fast_math"}
 _ARCHITECTURE = re.compile(r"(?:sm|compute)_(\d+[af]?)")
 _ARCHITECTURES = re.compile(r"(?:sm|compute)_\d+[af]?|native|all|all-major")
@@ -102,6 +104,8 @@ def parse(arguments: Sequence[str]) -> CommandLine:
     if not kinds:
         _fail("this replacement for nvcc makes fatbins only: nvcc --fatbin")
     source = Path(sources[0])
+    if source.suffix not in _SUFFIXES and "-x" not in values:
+        _fail(f"Don't know what to do with '{source}'")
     if not source.is_file():
         _fail(f"'{source}': No such file or directory", program="gcc")
     options += [f"-std={value}" for value in values.get("-std", [])]

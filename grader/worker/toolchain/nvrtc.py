@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 __all__ = ["Compiled", "compiled", "no_cache_options", "ptx_facts"]
@@ -12,9 +13,11 @@ __all__ = ["Compiled", "compiled", "no_cache_options", "ptx_facts"]
 _CACHE_IGNORES_OPTIONS = (13, 0)  # the first NVRTC whose cache returns one binary with and without `--use_fast_math`
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
 _FLOAT64 = re.compile(r"^\s*(?:@\S+\s+)?[a-z][\w.]*\.f64[\w.]*\s", re.MULTILINE)
+_REDUCTION = re.compile(r"^\s*mul\.f64\s.*0d3BF921FB54442D19", re.MULTILINE)  # of a large angle, by π/2 · 2^-64
 _STORES_DOUBLE = re.compile(r"\bst\.global[\w.]*\.f64\b")
 _FAST = re.compile(r"^\s*(?:@\S+\s+)?(?:sin|cos)\.approx", re.MULTILINE)
 _FAST_SINE = re.compile(r"(?:@\S+\s+)?sin\.approx")
+_BOUND = re.compile(r"\.maxntid\s+([\d, ]+)")
 _LABEL = re.compile(r"(\$?\w+):$")
 _BRANCH = re.compile(r"(?:@\S+\s+)?bra(?:\.uni)?\s+(\$?\w+);")
 
@@ -81,8 +84,9 @@ def no_cache_options() -> tuple[str, ...]:
 def ptx_facts(ptx: str) -> list[dict[str, Any]]:
     """Return, for each kernel, its name, float64 and fast sine instructions, and whether its results are doubles.
 
-    `bound` tells whether it has launch bounds, and `per_sine` how many instructions its innermost loop executes per
-    fast sine: 0 without such a loop.
+    An accurate float32 sine has `reductions` of a large angle, each of three of the float64 instructions.
+    `bound` is the largest block that its launch bounds allow, 0 without them. `per_sine` is how many instructions its
+    innermost loop executes per fast sine, 0 without such a loop.
     """
     parts = _ENTRY.split(ptx)
     return [
@@ -90,12 +94,18 @@ def ptx_facts(ptx: str) -> list[dict[str, Any]]:
             "name": name,
             "float64": len(_FLOAT64.findall(body)),
             "double": bool(_STORES_DOUBLE.search(body)),
+            "reductions": len(_REDUCTION.findall(body)),
             "fast_sines": len(_FAST.findall(body)),
-            "bound": ".maxntid" in body.partition("{")[0],
+            "bound": _bound(body.partition("{")[0]),
             "per_sine": _per_sine(body),
         }
         for name, body in zip(parts[1::2], parts[2::2], strict=True)
     ]
+
+
+def _bound(head: str) -> int:
+    found = _BOUND.search(head)
+    return prod(map(int, found[1].strip(" ,").split(","))) if found else 0
 
 
 def _per_sine(body: str) -> int:

@@ -5,7 +5,8 @@ import pytest
 from grader.exercises import find
 from grader.exercises.numba_cupy.ladder_rungs import OF_COMPILED
 
-_GOOD = {"float64": 12, "fast_sines": 22, "bound": 1, "capped": 1, "double": 0, "per_sine": 12}
+_GOOD = {"float64": 12, "reductions": 4, "fast_sines": 22, "bound": 128, "capped": 32, "double": 0, "per_sine": 12}
+_OFTEN = 3  # times
 
 
 @pytest.mark.parametrize(
@@ -14,12 +15,19 @@ _GOOD = {"float64": 12, "fast_sines": 22, "bound": 1, "capped": 1, "double": 0, 
         ("ls_numba_typed", {"float64": 190}),
         ("ls_numba_cached", {"compiled_again": 1}),
         ("ls_numba_fastmath", {"fast_sines": 0}),
+        ("ls_numba_typed", {"float64": 18}),
+        ("ls_numba_typed", {"float64": 31, "reductions": 0}),
         ("ls_numba_registers", {"capped": 0}),
+        ("ls_numba_registers", {"capped": 16}),
+        ("ls_numba_registers", {"capped": 32, "double": 1}),
+        ("ls_numba_registers", {"fast_sines": 0}),
         ("ls_numba_unsigned", {"per_sine": 27}),
         ("ls_numba_unsigned", {"fast_sines": 0}),
         ("ls_cupy_typed", {"float64": 79}),
         ("ls_cupy_fastmath", {"fast_sines": 0}),
+        ("ls_cupy_fatbin", {"fast_sines": 0}),
         ("ls_cupy_launch_bounds", {"bound": 0}),
+        ("ls_cupy_launch_bounds", {"bound": 1024}),
     ],
 )
 def test_a_rung_names_what_is_missing(exercise, bad):
@@ -28,6 +36,27 @@ def test_a_rung_names_what_is_missing(exercise, bad):
     assert check is OF_COMPILED[exercise]
     assert check([_GOOD]) == check([]) == ""
     assert check([_GOOD | bad]) != ""
+
+
+@pytest.mark.parametrize(
+    ("exercise", "fact"),
+    [
+        *((f"ls_numba_{rung}", "compiled_again") for rung in ("typed", "fastmath", "registers", "unsigned")),
+        *((f"ls_cupy_{rung}", "loaded_again") for rung in ("cached", "typed", "fastmath", "fatbin", "launch_bounds")),
+    ],
+)
+def test_a_later_rung_keeps_its_kernels(exercise, fact):
+    """A cell may build a kernel twice for each of two types; one more is one that each call builds."""
+    check = find(exercise).of_compiled
+    assert check([_GOOD, *[{fact: 1}] * (_OFTEN - 1)]) == ""
+    assert "again" in check([_GOOD, *[{fact: 1}] * _OFTEN])
+
+
+def test_each_type_needs_its_launch_bounds():
+    """A second kernel of the same type may have none."""
+    check = find("ls_cupy_launch_bounds").of_compiled
+    assert check([_GOOD, _GOOD | {"double": 1}, _GOOD | {"bound": 0}]) == ""
+    assert "no float64 kernel" in check([_GOOD, _GOOD | {"double": 1, "bound": 0}])
 
 
 def test_a_kernel_of_doubles_may_have_float64():

@@ -1,6 +1,7 @@
 # mistake: a cap far below the kernel's needs: it spills
-# says: as fast as the fast-math kernel
-# runs: gpu
+# says: The float32 kernel is capped at 16 registers, and the exercise asks for 32
+# on_gpu: as fast as the fast-math kernel
+# runs: anywhere
 import math
 
 from numba import cuda, from_dtype, int32, void

@@ -1,5 +1,5 @@
 # mistake: a batched product's bytes are those of one product
-# says: The traffic is missing, or that of a whole `batch` was counted once
+# says: Traffic of the matrix products is missing: both matrices and the result, of each product in a `batch`
 # runs: anywhere
 import math
 

@@ -71,6 +71,28 @@ x, out = torch.arange(8.0), torch.zeros(1)
 total[1, 8](*numba_arrays(x, out))
 print(float(out))
 """
+_OF_ARRAYS = """
+@cuda.jit(device=True)
+def total(values):
+    found = 0.0
+    for j in range(len(values)):
+        found += values[j]
+    return found
+
+@cuda.jit
+def totals(x, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = total(x)
+
+@cuda.jit
+def add_total(x, out):
+    out[0] += total(out) + total(x)
+x, out, one = torch.arange(3.0), torch.zeros(2), torch.full((1,), 2.0)
+totals[2, 1](*numba_arrays(x, out))
+add_total[1, 1](*numba_arrays(x, one))
+print(out.tolist(), one.tolist())
+"""
 
 
 @pytest.mark.parametrize(
@@ -122,12 +144,20 @@ print(float(out))
             + "print(add(x, x), add(np.float64(1) * x, 1.0).dtype, type(add(cuda.to_device(x), x)) is type(x))",
             "[0. 3. 6.] float64 False",
         ),
+        (
+            _DOUBLE + "cuda.jit(void(float32[::1], float32[::1]))(cuda.jit(double))[1, 8](*numba_arrays(x, out))\n"
+            "print(out.tolist())",
+            "[0.0, 2.0, 4.0, 6.0, 8.0]",
+        ),
+        (_OF_ARRAYS, "[3.0, 3.0] [7.0]"),
         ("print(cuda.get_current_device().MULTIPROCESSOR_COUNT)", "1"),
         ("print(math.isnan(cuda.device_array(3, np.float32)[2]))", "True"),
     ],
 )
 def test_it_runs_what_a_gpu_runs(fork_server, tmp_path, body, printed):
     """Lazy and compiled kernels, barriers and options work, in a function too; one signature takes any bytes.
+
+    A kernel may be decorated again, and a device function may take arrays.
 
     Unwritten memory is NaN, and a variable that changes after the compilation is named.
     """
@@ -165,6 +195,11 @@ def test_it_runs_what_a_gpu_runs(fork_server, tmp_path, body, printed):
         (
             _DOUBLE + "cuda.jit('void(float32[::1], float32[::1])', launch_bounds=(4, 1))(double)[1, 8](x, out)",
             "and the kernel's `launch_bounds` allow at most 4",
+        ),
+        (
+            _DOUBLE + "count = cuda.get_current_device().MULTIPROCESSOR_COUNT\n"
+            "cuda.jit(double)[128, 20 * count](*numba_arrays(x, out))",
+            "are grid and block exchanged?",
         ),
         (_DOUBLE + "cuda.jit(fast_math=True)(double)", "unexpected keyword argument 'fast_math'"),
         (

@@ -1,0 +1,37 @@
+# mistake: the half is a quotient of integers, which is 0
+# says: In C++, `1 / 2` is 0: a quotient of two integers has no fraction.
+# runs: anywhere
+from string import Template
+
+import cupy as cp
+import numpy as np
+
+source = Template(r"""
+extern "C" __global__ void lombscargle(const int samples, const int frequencies, const $T* __restrict__ t,
+                                       const $T* __restrict__ y, const $T* __restrict__ freqs, $T* __restrict__ out) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < frequencies; i += gridDim.x * blockDim.x) {
+        const $T w = freqs[i];
+        $T xc = 0, xs = 0, cc = 0, ss = 0, cs = 0;
+        for (int j = 0; j < samples; ++j) {
+            const $T c = cos(w * t[j]), s = sin(w * t[j]);
+            xc += y[j] * c;
+            xs += y[j] * s;
+            cc += c * c;
+            ss += s * s;
+            cs += c * s;
+        }
+        const $T tau = atan2(2 * cs, cc - ss) / (2 * w);
+        const $T c = cos(w * tau), s = sin(w * tau);
+        const $T p = c * xc + s * xs, q = c * xs - s * xc;
+        const $T both = 2 * c * s * cs;
+        out[i] = 1 / 2 * (p * p / (c * c * cc + both + s * s * ss) + q * q / (c * c * ss - both + s * s * cc));
+    }
+}
+""")
+
+
+def ls_cupy_baseline(t, y, freqs, out):
+    text = source.substitute(T={"float32": "float", "float64": "double"}[out.dtype.name])
+    kernel = cp.RawModule(code=text).get_function("lombscargle")
+    blocks = 20 * cp.cuda.Device().attributes["MultiProcessorCount"]
+    kernel((blocks,), (128,), (np.int32(t.size), np.int32(freqs.size), t, y, freqs, out))

@@ -1,0 +1,43 @@
+# mistake: the phase is computed with double literals
+# says: a typed one has about a dozen. Which literal, product or sum is still float64?
+# runs: simulator
+from string import Template
+
+import cupy as cp
+import numpy as np
+
+source = Template(r"""
+extern "C" __global__ void lombscargle(const int samples, const int frequencies, const $T* __restrict__ t,
+                                       const $T* __restrict__ y, const $T* __restrict__ freqs, $T* __restrict__ out) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < frequencies; i += gridDim.x * blockDim.x) {
+        const $T w = freqs[i];
+        $T xc = 0, xs = 0, cc = 0, ss = 0, cs = 0;
+        for (int j = 0; j < samples; ++j) {
+            const $T c = cos$f(1.1 * w * t[j] / 1.1), s = sin$f(w * t[j]);
+            xc += y[j] * c;
+            xs += y[j] * s;
+            cc += c * c;
+            ss += s * s;
+            cs += c * s;
+        }
+        const $T tau = atan2$f(2.0$f * cs, cc - ss) / (2.0$f * w);
+        const $T c = cos$f(w * tau), s = sin$f(w * tau);
+        const $T p = c * xc + s * xs, q = c * xs - s * xc;
+        const $T both = 2.0$f * c * s * cs;
+        out[i] = 0.5$f * (p * p / (c * c * cc + both + s * s * ss) + q * q / (c * c * ss - both + s * s * cc));
+    }
+}
+""")
+
+
+kernels = {}
+
+
+def ls_cupy_typed(t, y, freqs, out):
+    if out.dtype not in kernels:
+        T, f = {"float32": ("float", "f"), "float64": ("double", "")}[out.dtype.name]
+        text = source.substitute(T=T, f=f)
+        kernel = cp.RawModule(code=text).get_function("lombscargle")
+        kernels[out.dtype] = kernel, 20 * cp.cuda.Device().attributes["MultiProcessorCount"]
+    kernel, blocks = kernels[out.dtype]
+    kernel((blocks,), (128,), (np.int32(t.size), np.int32(freqs.size), t, y, freqs, out))
