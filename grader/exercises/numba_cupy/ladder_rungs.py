@@ -393,7 +393,6 @@ def _operations(case: Case) -> int:
 Facts = Sequence[Mapping[str, int]]
 
 _SHORT = 16  # PTX instructions per sample: 12 with an unsigned index, 20 with `range` over one, 27 with a signed one
-_LARGEST_BLOCK = 1024  # threads
 _TRIALS = 2  # kernels that a cell may build twice, one per type: to look at it, or when it is run
 _FEW = 30  # float64 instructions, if the compiler's reduction of large angles is not known
 _REDUCTION = 3  # float64 instructions of one reduction: a float32 kernel with accurate sines has four of them
@@ -444,7 +443,7 @@ def capped(facts: Facts) -> str:
 
 
 def bound(facts: Facts) -> str:
-    """Say that no kernel of a type has launch bounds, or only such that allow every block."""
+    """Say that no kernel of a type has launch bounds."""
     for kind in ("float32", "float64"):
         found = [fact["bound"] for fact in facts if "bound" in fact and bool(fact.get("double")) == (kind == "float64")]
         if found and not any(found):
@@ -452,17 +451,12 @@ def bound(facts: Facts) -> str:
                 f"Compiled for a GPU, no {kind} kernel has launch bounds: write `__launch_bounds__(…)` before the name "
                 "of each kernel."
             )
-        if found and min(filter(None, found)) >= _LARGEST_BLOCK:
-            return (
-                f"The {kind} kernel's launch bounds allow {_LARGEST_BLOCK:,} threads per block, as many as any block "
-                "has: promise the number that you launch."
-            )
     return ""
 
 
-def kept(facts: Facts, most: int = 0) -> str:
-    """Say that a kernel was compiled again for the same types, more often than `most`."""
-    if sum(bool(fact.get("compiled_again")) for fact in facts) <= most:
+def kept(facts: Facts) -> str:
+    """Say that a kernel was compiled more than once for the same types."""
+    if not any(fact.get("compiled_again") for fact in facts):
         return ""
     return "The kernel is compiled again in a later call for the same types. Keep it, under its type."
 
@@ -487,19 +481,15 @@ def _each(*checks: Callable[[Facts], str]) -> Callable[[Facts], str]:
     return lambda facts: next(filter(None, (check(facts) for check in checks)), "")
 
 
-def _still_kept(facts: Facts) -> str:
-    return kept(facts, most=_TRIALS)
-
-
 OF_COMPILED: dict[str, Callable[[Facts], str]] = {
-    "ls_numba_typed": _each(typed, _still_kept),
+    "ls_numba_typed": typed,
     "ls_numba_cached": kept,
-    "ls_numba_fastmath": _each(fast, _still_kept),
-    "ls_numba_unsigned": _each(unsigned, _still_kept),
-    "ls_numba_registers": _each(fast, capped, _still_kept),
+    "ls_numba_fastmath": fast,
+    "ls_numba_unsigned": unsigned,
+    "ls_numba_registers": _each(fast, capped),
     "ls_cupy_cached": loaded_once,
-    "ls_cupy_typed": _each(typed, loaded_once),
-    "ls_cupy_fastmath": _each(fast, loaded_once),
-    "ls_cupy_fatbin": _each(fast, loaded_once),
-    "ls_cupy_launch_bounds": _each(fast, bound, loaded_once),
+    "ls_cupy_typed": typed,
+    "ls_cupy_fastmath": fast,
+    "ls_cupy_fatbin": fast,
+    "ls_cupy_launch_bounds": _each(fast, bound),
 }

@@ -65,7 +65,7 @@ def parts() -> Parts:
 
 
 def compiler() -> list[str]:
-    """Return the command of GCC for C++: that of CXX, unless it is no command or another compiler's, or else `g++`.
+    """Return the command of GCC for C++: that of CXX if it is one, otherwise `g++` or `c++`.
 
     Raises:
         RuntimeError: this machine has none.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 __all__ = ["Compiled", "compiled", "no_cache_options", "ptx_facts"]
@@ -17,7 +16,6 @@ _REDUCTION = re.compile(r"^\s*mul\.f64\s.*0d3BF921FB54442D19", re.MULTILINE)  # 
 _STORES_DOUBLE = re.compile(r"\bst\.global[\w.]*\.f64\b")
 _FAST = re.compile(r"^\s*(?:@\S+\s+)?(?:sin|cos)\.approx", re.MULTILINE)
 _FAST_SINE = re.compile(r"(?:@\S+\s+)?sin\.approx")
-_BOUND = re.compile(r"\.maxntid\s+([\d, ]+)")
 _LABEL = re.compile(r"(\$?\w+):$")
 _BRANCH = re.compile(r"(?:@\S+\s+)?bra(?:\.uni)?\s+(\$?\w+);")
 
@@ -85,8 +83,8 @@ def ptx_facts(ptx: str) -> list[dict[str, Any]]:
     """Return, for each kernel, its name, float64 and fast sine instructions, and whether its results are doubles.
 
     An accurate float32 sine has `reductions` of a large angle, each of three of the float64 instructions.
-    `bound` is the largest block that its launch bounds allow, 0 without them. `per_sine` is how many instructions its
-    innermost loop executes per fast sine, 0 without such a loop.
+    `bound` tells whether it has launch bounds, and `per_sine` how many instructions its innermost loop executes per
+    fast sine: 0 without such a loop.
     """
     parts = _ENTRY.split(ptx)
     return [
@@ -96,16 +94,11 @@ def ptx_facts(ptx: str) -> list[dict[str, Any]]:
             "double": bool(_STORES_DOUBLE.search(body)),
             "reductions": len(_REDUCTION.findall(body)),
             "fast_sines": len(_FAST.findall(body)),
-            "bound": _bound(body.partition("{")[0]),
+            "bound": ".maxntid" in body.partition("{")[0],
             "per_sine": _per_sine(body),
         }
         for name, body in zip(parts[1::2], parts[2::2], strict=True)
     ]
-
-
-def _bound(head: str) -> int:
-    found = _BOUND.search(head)
-    return prod(map(int, found[1].strip(" ,").split(","))) if found else 0
 
 
 def _per_sine(body: str) -> int:

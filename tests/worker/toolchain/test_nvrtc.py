@@ -33,8 +33,24 @@ _PTX = """
 def test_each_kernel_has_its_own_facts():
     """Instructions are counted for each kernel; only the second has results that are doubles."""
     assert ptx_facts(_PTX) == [
-        {"name": "first", "float64": 3, "double": False, "reductions": 0, "fast_sines": 1, "bound": 128, "per_sine": 0},
-        {"name": "second", "float64": 1, "double": True, "reductions": 0, "fast_sines": 0, "bound": 0, "per_sine": 0},
+        {
+            "name": "first",
+            "float64": 3,
+            "double": False,
+            "reductions": 0,
+            "fast_sines": 1,
+            "bound": True,
+            "per_sine": 0,
+        },
+        {
+            "name": "second",
+            "float64": 1,
+            "double": True,
+            "reductions": 0,
+            "fast_sines": 0,
+            "bound": False,
+            "per_sine": 0,
+        },
     ]
 
 
