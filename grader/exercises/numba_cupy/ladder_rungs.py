@@ -104,7 +104,7 @@ def _halved(a: Any) -> Any:
     """
     if not _double(a):
         return None
-    got = a.get("got", _half_written(a["expected"] / 3))
+    got = a.get("got", _unwritten_from(a["expected"] / 3, a["expected"].numel() // 2))
     count, written = got.numel(), ~_poison(got)
     halved = bool(written[: count // 2].all()) and not bool(written[-(-count // 2) :].any())
     right = (got - a["expected"]).abs() <= 1e-3 * a["expected"].abs()
@@ -120,11 +120,11 @@ def _poison(got: Any) -> Any:
     return torch.isin(got.view(torch.int64), torch.cat([poison.view(torch.int64), single.view(torch.int64)]))
 
 
-def _half_written(values: Any) -> Any:
+def _unwritten_from(values: Any, first: int) -> Any:
     import torch
 
     changed = values.clone()
-    changed.view(torch.uint8)[changed.numel() * 4 :] = POISON_BYTE
+    changed.view(torch.uint8)[changed.element_size() * first :] = POISON_BYTE
     return changed
 
 
@@ -152,18 +152,15 @@ def _beyond_the_grid(got: Any, expected: Any) -> Any:
 
 
 def _one_each(a: Any) -> Any:
-    got = a.get("got", _from_there(a["expected"], _GRID, math.nan))
+    got = a.get("got", _unwritten_from(a["expected"], _GRID))
     beyond = _beyond_the_grid(got, a["expected"])
-    unwritten = _poison(beyond) if "got" in a else beyond.isnan()
-    return got if beyond.numel() and bool(unwritten.all()) else None
+    return got if beyond.numel() and bool(_poison(beyond).all()) else None
 
 
 def _no_sums_beyond(a: Any) -> Any:
     got = a.get("got", _from_there(a["expected"], _GRID, math.nan))
     beyond = _beyond_the_grid(got, a["expected"])
-    return (
-        got if beyond.numel() and bool((beyond.isnan() & ~(_poison(beyond) if "got" in a else False)).all()) else None
-    )
+    return got if beyond.numel() and bool((beyond.isnan() & ~_poison(beyond)).all()) else None
 
 
 def _sums_go_on(a: Any) -> Any:
