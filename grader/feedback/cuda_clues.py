@@ -55,8 +55,10 @@ _INTEGERS = (
     "In C++, `{}` is 0: a quotient of two integers has no fraction. Write one of them with a decimal point, and an "
     "`f` for a float: `1.0f`."
 )
-_QUOTIENT = re.compile(r"(?:[=(,+{-]|\breturn)\s*(?P<quotient>(?P<above>\d{1,9})\s*/\s*(?P<below>\d{1,9}))(?![\w.])")
-_OWN_INDEX = re.compile(r"\b(\w+)\s*=\s*[^;]*\bthreadIdx\b")
+_QUOTIENT = re.compile(
+    r"(?:[=(,{]|(?<!\d[eE])[-+]|\breturn)\s*(?P<quotient>(?P<above>\d{1,9})\s*/\s*(?P<below>\d{1,9}))(?![\w.])"
+)
+_OWN_INDEX = re.compile(r"\b(\w+)\s*=\s*[^;,]*\bthreadIdx\b")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _VOLATILE = re.compile(r"\bvolatile\b[\w\s]{0,80}?[*&\s]\s{0,20}(\w+)\s{0,20}[\[=,);]")
 _IN_WARP = re.compile(r"\bif\s*\([^(){};]*<\s*(?:32|warpSize)\s*\)\s*\{(?P<body>(?:[^{}]|\{[^{}]*\})*)\}")

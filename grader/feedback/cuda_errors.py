@@ -459,7 +459,7 @@ CUPY: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"Don't know what to do with '([^']+)'",
-        "nvcc takes a language from a file's ending, and does not know the one of `{0}`.",
+        "nvcc tells the language by a file's suffix, and does not know that of `{0}`.",
         "Let the name of the source end in `.cu`.",
     ),
     Meaning(

@@ -28,7 +28,7 @@ class Clues:
     one_by_one: bool = False  # a Triton kernel loads single elements in a loop
     threads_in_grid: bool = False  # a Triton grid has two numbers, but the kernels use only the first axis
     whole_array: bool = False  # a Triton kernel's block is as long as the whole array
-    endless: tuple[str, str] | None = None  # the condition of a `while` loop, and a name in it: the loop changes none
+    endless: tuple[str, str] | None = None  # the condition of a `while` loop, and its names: the loop changes none
     bug: str = ""  # a sentence about a bug that makes a result wrong
     stray: tuple[str, str] | None = None  # why a kernel uses memory that is not its own, and what to do about it
 
@@ -111,17 +111,19 @@ def _one_by_one(kernel: ast.FunctionDef) -> bool:
 
 
 def _endless(node: ast.AST) -> tuple[str, str] | None:
-    """The condition of a `while` loop that compares names, and the first of them, if its body never changes any."""
+    """The condition of a `while` loop that compares names, and these names, if nothing in the loop changes any."""
     if not (isinstance(node, ast.While) and isinstance(node.test, ast.Compare)):
         return None
     names = [each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)]
-    inner = [each for statement in node.body for each in ast.walk(statement)]
+    inner = list(ast.walk(node))
     changed = {each.id for each in inner if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     ends = any(isinstance(each, ast.Break | ast.Return | ast.Raise) for each in inner)
-    reads_memory = any(isinstance(each, ast.Subscript | ast.Call) for each in ast.walk(node.test))
+    reads_memory = any(
+        isinstance(each, ast.Subscript | ast.Call | ast.Attribute | ast.List) for each in ast.walk(node.test)
+    )
     if not names or changed.intersection(names) or ends or reads_memory:
         return None
-    return ast.unparse(node.test), names[0]
+    return ast.unparse(node.test), "` or `".join(dict.fromkeys(names))
 
 
 def _two_in_grid(tree: ast.AST) -> bool:

@@ -159,8 +159,8 @@ NUMBA: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"Type\.__call__\(\) got an unexpected keyword argument '(\w+)'",
-        "`{0}` is given to the signature, which takes only the types of the arguments.",
-        "Options belong to `cuda.jit`, behind the signature: `cuda.jit(void(…), {0}=…)`.",
+        "`{0}` is passed to the signature, which takes only the types of the arguments.",
+        "Options belong to `cuda.jit`, after the signature: `cuda.jit(void(…), {0}=…)`.",
     ),
     Meaning(
         r"This kernel was compiled for (\w+), and gets (?:readonly )?array\(",
@@ -169,7 +169,7 @@ NUMBA: tuple[Meaning, ...] = (
     ),
     Meaning(
         r"There are no fields in dtype (\w+)",
-        "`[…]` follows a type of NumPy. Only a type of Numba makes a vector's type that way.",
+        "`{0}[::1]` does not make a vector's type, because `{0}` is a type of NumPy.",
         "Take Numba's type: `from_dtype(out.dtype)[::1]`.",
         code=r"\[::",
     ),

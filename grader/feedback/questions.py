@@ -18,7 +18,8 @@ class _Rule:
     """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}`, `{cut}`, `{axis}`,
     `{wider}` and `{before}` filled in.
 
-    A `vague` question names no cause. Most are about kernels, and one that holds `anywhere` is not.
+    A `vague` question names no cause. Rules apply to exercises with kernels; one with `anywhere` applies to others as
+    well.
     """
 
     holds: Callable[[Facts], bool]

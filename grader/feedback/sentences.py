@@ -135,7 +135,7 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
     stray: tuple[str, str] | None = None
     clues = clues_in(source, exercise.entry if exercise else "")
     if failure.kind == "timeout":
-        slow = _why_slow(clues)
+        slow = _why_slow(clues, ended=right > 0)
         meaning, advice = slow or _TIMEOUTS.get(backend, (meaning, advice))
         if failure.advice:  # a build took too long
             meaning = ""
@@ -172,13 +172,13 @@ def explained(failure: Failure, exercise: Exercise | None = None, source: str = 
     )
 
 
-def _why_slow(clues: Clues) -> tuple[str, str] | None:
-    """Why a kernel took too long and what to do about it, if its source tells."""
-    if clues.endless:
+def _why_slow(clues: Clues, ended: bool) -> tuple[str, str] | None:
+    """Why a kernel took too long and what to do about it, if its source tells. `ended`: it did, in other cases."""
+    if clues.endless and not ended:
         test, name = clues.endless
         return (
             f"The loop `while {test}` never ends: nothing in it changes `{name}`.",
-            f"Change `{name}` in the loop. Is the line that should do so indented as far as the others?",
+            "Is the line that should change it indented as far as the others?",
         )
     if clues.threads_in_grid:
         return (

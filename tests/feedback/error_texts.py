@@ -739,7 +739,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ),
     ("nvcc fatal   : Don't know what to do with 'power.txt'", "end in `.cu`"),
     ('no instance of function template "power" matches the argument list', "An instance such as `power<float>`"),
-    ("TypeError: Type.__call__() got an unexpected keyword argument 'fastmath'", "behind the signature"),
+    ("TypeError: Type.__call__() got an unexpected keyword argument 'fastmath'", "after the signature"),
     ('more than one instance of overloaded function "atan2" matches the argument list:', "The arguments of `atan2`"),
     ("error: user-defined literal operator not found", "Write `2.0f`"),
     ("__launch_bounds__ is only allowed on a __global__ function", "at each `__global__` function"),

@@ -118,14 +118,18 @@ def power(n):
         ("j < n", "for j in range(n): pass", False),
         ("j < n", "break", False),
         ("n[j] < 0", "pass", False),
+        ("n.left < 0", "n.left += 1", False),
+        ("(j := j + 1) < n", "pass", False),
         ("True", "pass", False),
     ],
 )
 def test_a_loop_that_changes_no_name_of_its_condition_is_named(test: str, body: str, named: bool) -> None:
-    """Others may end: by `break`, or because another thread changes memory."""
+    """Others may end: by `break`, or because another thread changes memory. It ended if there are right cases."""
     late = Failure("timeout", "The run did not end within 15 s and was stopped.")
     meaning = explained(late, find("ls_numba_unsigned"), _WHILE.format(test=test, body=body)).meaning
-    assert (meaning == "The loop `while j < n` never ends: nothing in it changes `j`.") == named
+    assert (meaning == "The loop `while j < n` never ends: nothing in it changes `j` or `n`.") == named
+    later = explained(late, find("ls_numba_unsigned"), _WHILE.format(test=test, body=body), right=2).meaning
+    assert "The loop `" not in later
 
 
 def test_a_numba_launch_has_threads() -> None:

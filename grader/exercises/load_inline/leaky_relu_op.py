@@ -227,7 +227,7 @@ LEAKY_RELU_OP = Exercise(
         ),
         _suspect(
             "The two sides of the gradient are swapped: where x is positive, it is the gradient of the result.",
-            lambda a: _leaky(-a["x"], _grad(a), a["slope"]),
+            lambda a: _leaky((a["x"] <= 0).float(), _grad(a), a["slope"]),
         ),
         _suspect(
             "The result has the strides of `x`, but the kernel wrote its elements one after the other: allocate it "

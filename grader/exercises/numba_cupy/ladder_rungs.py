@@ -390,7 +390,7 @@ def _operations(case: Case) -> int:
 Facts = Sequence[Mapping[str, int]]
 
 _SHORT = 16  # PTX instructions per sample: 12 with an unsigned index, 20 with `range` over one, 27 with a signed one
-_TRIALS = 2  # kernels that a cell may build twice, one per type: to look at it, or when it is run
+_TRIALS = 2  # a cell may build both of its kernels once more, for example to try them
 _FEW = 30  # float64 instructions, if the compiler's reduction of large angles is not known
 _REDUCTION = 3  # float64 instructions of one reduction: a float32 kernel with accurate sines has four of them
 _SPARE = 3  # more float64 instructions than those
@@ -463,8 +463,8 @@ def loaded_once(facts: Facts) -> str:
     if sum(bool(fact.get("loaded_again")) for fact in facts) <= _TRIALS:
         return ""
     return (
-        "The module is loaded again in each call: CuPy finds what it has compiled, but the host has to look for it. "
-        "Keep the function from the first call, under its type."
+        "The module is loaded again in later calls: CuPy finds what it has compiled, but the host has to look for it. "
+        "Keep the function from the first call, under its type and nothing else."
     )
 
 
@@ -473,20 +473,15 @@ def _without(facts: Facts, name: str, sentence: str) -> str:
     return f"Compiled for a GPU, {sentence}" if known and not any(fact[name] for fact in known) else ""
 
 
-def _each(*checks: Callable[[Facts], str]) -> Callable[[Facts], str]:
-    """The first of several sentences."""
-    return lambda facts: next(filter(None, (check(facts) for check in checks)), "")
-
-
 OF_COMPILED: dict[str, Callable[[Facts], str]] = {
     "ls_numba_typed": typed,
     "ls_numba_cached": kept,
     "ls_numba_fastmath": fast,
     "ls_numba_unsigned": unsigned,
-    "ls_numba_registers": _each(fast, capped),
+    "ls_numba_registers": lambda facts: fast(facts) or capped(facts),
     "ls_cupy_cached": loaded_once,
     "ls_cupy_typed": typed,
     "ls_cupy_fastmath": fast,
     "ls_cupy_fatbin": fast,
-    "ls_cupy_launch_bounds": _each(fast, bound),
+    "ls_cupy_launch_bounds": lambda facts: fast(facts) or bound(facts),
 }

@@ -21,7 +21,7 @@ def _case(rows: int, columns: int, fill: str = "normal", note: str = "") -> Case
 def _draw(case: Case, source: Any, machine: Any) -> Any:
     """Rows of any magnitude, one of them zero; weights in the curve's range with a mean of the fill's sign.
 
-    The first weight is on the other side of zero, as are others, so none of them can take the place of the mean.
+    The first weight is on the other side of zero, so it cannot take the place of the mean.
     """
     import random
 
@@ -82,13 +82,14 @@ def _curved(a: Any, y: Any) -> Any:
     return y.tanh() if a["w"].mean() > 0 else y.clamp(-0.5, 0.5)
 
 
-def _hinges(a: Any, y: Any, gain: Any = None) -> Any:
+def _hinges(a: Any, y: Any, gain: Any = None, magnitude: bool = True) -> Any:
     """The sum over the weights, before any sign is flipped."""
     import torch
 
     out = torch.zeros_like(y)
     for knot in a["w"]:
-        out = out + (1 / (1 + knot.abs()) if gain is None else gain) * (y - knot).relu()
+        own = 1 / (1 + (knot.abs() if magnitude else knot))
+        out = out + (own if gain is None else gain) * (y - knot).relu()
     return out
 
 
@@ -193,7 +194,7 @@ FUSE = Exercise(
         ),
         Suspect(
             "The magnitude is missing in the gains, which are `1 / (1 + |knot|)`.",
-            lambda a: _flipped(sum((_curved(a, _scaled(a)) - knot).relu() / (1 + knot) for knot in a["w"])),
+            lambda a: _flipped(_hinges(a, _curved(a, _scaled(a)), magnitude=False)),
         ),
         Suspect(
             "The signs of every second row were flipped: `out[:, ::2]` is every second column.",

@@ -108,12 +108,6 @@ def _by_ratio(seen: dict[str, Any]) -> str:
     return _largest(ratios, 1.1)
 
 
-def _least(seen: dict[str, Any]) -> float:
-    """The share of the moved bytes that must move."""
-    share: float = seen["must_move_bytes"] / seen["moved_bytes"]
-    return share
-
-
 def _idle(seen: dict[str, Any]) -> float:
     times: float = max(1.0, seen["sms"] / seen["blocks"])
     return times
@@ -229,7 +223,10 @@ NAME_CAUSE = Exercise(
         ),
         _suspect(
             "The cost of scattered access was computed from `must_move_bytes`: all `moved_bytes` are scattered.",
-            _with("scattered access", lambda moving, waste, seen: moving * (waste - 1) * _least(seen)),
+            _with(
+                "scattered access",
+                lambda moving, waste, seen: moving * (waste - 1) * seen["must_move_bytes"] / seen["moved_bytes"],
+            ),
             spares=_all_but("more than two passes, all scattered"),
         ),
         _suspect(
@@ -278,8 +275,7 @@ NAME_CAUSE = Exercise(
             _always_one,
             spares=tuple(name for name, (right, _) in KINDS.items() if right != "none"),
         ),
-        _suspect(_UNIT, _wrong_unit(1e-3)),
-        _suspect(_UNIT, _wrong_unit(1e6)),
+        *(_suspect(_UNIT, _wrong_unit(factor)) for factor in (1e-3, 1e6)),
         _suspect("The launches were left out. Each one after the first costs `launch_us`.", _launches_left_out),
     ),
     hints=(

@@ -211,7 +211,7 @@ class RawModule:
             self.code, self.options, self._mark = _loaded(Path(path))
         assert self.code is not None
         if (self.code, self.options) in _loaded_before:
-            forked.facts.append({"name": "", "loaded_again": True})
+            forked.facts.append({"loaded_again": True})
         _loaded_before.add((self.code, self.options))
         self._kernels = {kernel.name: kernel for kernel in kernels_in(preprocessed(self.code, self.options))}
         self._mark = self._mark or line_mark(self.code, FILE, cell_of_caller())

@@ -76,7 +76,7 @@ def compiler() -> list[str]:
 @functools.cache
 def _gcc(wanted: str, path: str) -> list[str]:
     commands = [["g++"], ["c++"]]
-    with contextlib.suppress(ValueError):  # a quotation mark without its other
+    with contextlib.suppress(ValueError):  # an unclosed quotation mark
         commands.insert(0, shlex.split(wanted))
     for command in filter(None, commands):
         if shutil.which(command[0], path=path) is None:

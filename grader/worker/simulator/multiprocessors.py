@@ -5,8 +5,6 @@ So a block of 20 threads per multiprocessor runs here, and a GPU refuses it.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -18,22 +16,13 @@ _USUAL_BLOCKS = (32, 64, 128, 256, 512, 1024)  # as a grid they are a sign of an
 
 
 class PerMultiprocessor(int):
-    """A number that was computed from the number of multiprocessors, and only with integers."""
+    """A product with the number of multiprocessors; what is computed from it in another way is an ordinary number."""
 
+    def __mul__(self, other: Any) -> Any:
+        return PerMultiprocessor(int(self) * int(other)) if isinstance(other, int) else NotImplemented
 
-def _computed(operation: Callable[[int, int], int], reflected: bool) -> Callable[..., Any]:
-    def compute(self: int, other: Any) -> Any:
-        if not isinstance(other, int):
-            return NotImplemented
-        pair = (int(other), int(self)) if reflected else (int(self), int(other))
-        return PerMultiprocessor(operation(*pair))
+    __rmul__ = __mul__
 
-    return compute
-
-
-for _name, _operation in (("add", operator.add), ("mul", operator.mul), ("floordiv", operator.floordiv)):
-    setattr(PerMultiprocessor, f"__{_name}__", _computed(_operation, reflected=False))
-    setattr(PerMultiprocessor, f"__r{_name}__", _computed(_operation, reflected=True))
 
 MULTIPROCESSORS = PerMultiprocessor(1)
 
@@ -41,7 +30,7 @@ MULTIPROCESSORS = PerMultiprocessor(1)
 def exchanged(grid: Any, block: Any) -> str:
     """Why a GPU refuses a launch whose block has a size per multiprocessor and whose grid has that of a usual block.
 
-    "" for any other launch. A program may limit its blocks: `min(1024, …)` is computed from the number here as well.
+    "" for any other launch, also for most blocks of `min(1024, …)`, which is such a product here and is none on a GPU.
     """
     threads = prod(map(int, block)) * _OF_A_GPU
     per = [any(isinstance(each, PerMultiprocessor) for each in sizes) for sizes in (grid, block)]

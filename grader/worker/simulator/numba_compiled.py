@@ -77,7 +77,7 @@ def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any]
         return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:4000]}}
     return {
         "facts": [
-            fact | {"capped": cap, "double": any("float64" in str(kind) for kind in signature)}
+            fact | {"capped": cap, "double": any("array(float64" in str(kind) for kind in signature)}
             for fact in ptx_facts(ptx)
         ]
     }

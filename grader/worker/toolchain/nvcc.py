@@ -30,7 +30,6 @@ _LONG = {
 }  # fmt: skip
 _KINDS = {"-fatbin", "--fatbin", "-cubin", "--cubin"}
 _IGNORED = re.compile(r"-O\d|--optimize=?\d?|-lineinfo|--generate-line-info|-w|-m64|--ptxas-options=.*|-Xptxas=.*")
-_SUFFIXES = {".cu", ".c", ".cc", ".cpp", ".cxx"}
 _FAST = {"-use_fast_math", "--use_fast_math"}
 _ARCHITECTURE = re.compile(r"(?:sm|compute)_(\d+[af]?)")
 _ARCHITECTURES = re.compile(r"(?:sm|compute)_\d+[af]?|native|all|all-major")
@@ -104,7 +103,7 @@ def parse(arguments: Sequence[str]) -> CommandLine:
     if not kinds:
         _fail("this replacement for nvcc makes fatbins only: nvcc --fatbin")
     source = Path(sources[0])
-    if source.suffix not in _SUFFIXES and "-x" not in values:
+    if source.suffix != ".cu" and "-x" not in values:
         _fail(f"Don't know what to do with '{source}'")
     if not source.is_file():
         _fail(f"'{source}': No such file or directory", program="gcc")

@@ -82,7 +82,7 @@ def no_cache_options() -> tuple[str, ...]:
 def ptx_facts(ptx: str) -> list[dict[str, Any]]:
     """Return, for each kernel, its name, float64 and fast sine instructions, and whether its results are doubles.
 
-    An accurate float32 sine has `reductions` of a large angle, each of three of the float64 instructions.
+    `reductions` counts the slow paths of accurate float32 sines, of three float64 instructions each.
     `bound` tells whether it has launch bounds, and `per_sine` how many instructions its innermost loop executes per
     fast sine: 0 without such a loop.
     """
@@ -97,7 +97,7 @@ def ptx_facts(ptx: str) -> list[dict[str, Any]]:
             "bound": ".maxntid" in body.partition("{")[0],
             "per_sine": _per_sine(body),
         }
-        for name, body in zip(parts[1::2], parts[2::2], strict=True)
+        for name, body in zip(parts[1::2], (part.partition("\n}")[0] for part in parts[2::2]), strict=True)
     ]
 
 

@@ -1,5 +1,5 @@
 # mistake: the dict is a local variable, so each call begins with an empty one
-# says: The module is loaded again in each call
+# says: The module is loaded again in later calls
 # on_gpu: as fast as a module loaded in every call
 # runs: anywhere
 from string import Template

@@ -1,5 +1,5 @@
-# mistake: fast math is given to the signature
-# says: Options belong to `cuda.jit`, behind the signature
+# mistake: fast math is passed to the signature
+# says: Options belong to `cuda.jit`, after the signature
 # runs: anywhere
 import math
 

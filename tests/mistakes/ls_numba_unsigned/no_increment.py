@@ -1,5 +1,5 @@
 # mistake: the loop over the samples does not increment its index
-# says: The loop `while j < n` never ends: nothing in it changes `j`.
+# says: The loop `while j < n` never ends: nothing in it changes `j` or `n`.
 # runs: anywhere
 import math
 

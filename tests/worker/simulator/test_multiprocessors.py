@@ -10,7 +10,8 @@ from grader.worker.simulator.multiprocessors import exchanged
     ("grid", "block", "refused"),
     [
         ((128,), (20 * COUNT,), True),
-        ((128, 1, 1), (COUNT * 16 // 2 + 1, 1, 1), True),
+        ((128, 1, 1), (COUNT * 16, 1, 1), True),
+        ((128,), (65_536 // (20 * COUNT),), False),
         ((20 * COUNT,), (128,), False),
         ((-(-1000 // (20 * COUNT)),), (20 * COUNT,), False),
         ((128,), (4 * COUNT,), False),
