@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 
 from grader.exercise import Case, Exercise
-from grader.feedback.cuda_errors import CPP, CUDA, CUPY, SIMULATOR
+from grader.feedback.cuda_errors import CPP, CUDA, SIMULATOR
+from grader.feedback.cupy_errors import CUPY
 from grader.feedback.facts import Clues, Facts, clues_in
 from grader.feedback.python_errors import COMPILER, NUMBA, OPERATOR, PYTHON, Advice, Meaning
 from grader.feedback.questions import OUTSIDE, WRONG, ask
