@@ -1,0 +1,79 @@
+"""Each reference solution by both clocks, one after the other on the same GPU: the points, and how far the ratios differ.
+
+The practice clock is the one for machines whose processes cannot share a GPU's memory. `PRACTICE_SHARE=1-of-2` grades a
+part of the exercises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from statistics import median
+
+from benchmarks.limits import Fault, Limit
+from benchmarks.rows import Recorder
+from grader.authoring.stubs import solution
+from grader.exercises import EXERCISES
+from grader.judge.service import Judge
+from grader.verdict import Verdict
+
+__all__ = ["practice"]
+
+_LIMIT_S = 560.0
+_LONGEST_S = 60.0  # an exercise is not begun with less time left
+_ALLOWED_PERCENT = 3.0
+
+
+def practice(recorder: Recorder) -> None:
+    """Rows `practice/EXERCISE`: points, and each gate's ratio by the practice clock, in percent of the judge's own.
+
+    Raises:
+        Fault: a reference earns less by one of the clocks, or the median ratio differs by more than 3 %.
+    """
+    limit, faults, differences = Limit(_LIMIT_S), [], []
+    share, shares = map(int, os.environ.get("PRACTICE_SHARE", "1-of-1").split("-of-"))
+    with _judge("auto") as own, _judge("host") as by_practice:
+        for name, exercise in list(EXERCISES.items())[share - 1 :: shares]:
+            if not limit.allows(_LONGEST_S):
+                print(f"{name} and later exercises were not begun: no time is left.", flush=True)
+                break
+            verdicts = {"judge's clock": own.grade(solution(name), name),
+                        "practice clock": by_practice.grade(solution(name), name)}  # fmt: skip
+            for clock, verdict in verdicts.items():
+                recorder.add(f"practice/{name}", clock, "points", "points", verdict.points)
+                recorder.add(f"practice/{name}", clock, "grading", "s", verdict.seconds)
+                if verdict.points != exercise.max_points:
+                    faults.append(f"{name} has {verdict.points:g} of {exercise.max_points:g} points by the {clock}")
+                    print(verdict, flush=True)
+            for label, percent in _differences(*verdicts.values()).items():
+                recorder.add(f"practice/{name}", label, "ratio_difference", "%", percent)
+                differences.append(abs(percent))
+    if differences and median(differences) > _ALLOWED_PERCENT:
+        faults.append(f"the ratios differ by {median(differences):.1f} %, as a median; 3 % are allowed")
+    if faults:
+        raise Fault("practice: " + "; ".join(faults))
+
+
+@contextlib.contextmanager
+def _judge(memory: str) -> Iterator[Judge]:
+    """A judge that exchanges data in this way. It asks only when its first grading starts, so one grades at once."""
+    before = os.environ.get("GRADER_MEMORY")
+    os.environ["GRADER_MEMORY"] = memory
+    try:
+        with Judge("cuda") as judge:
+            judge.grade(solution("vector_add"), "vector_add", timed=False)
+            yield judge
+    finally:
+        os.environ.pop("GRADER_MEMORY", None)
+        if before is not None:
+            os.environ["GRADER_MEMORY"] = before
+
+
+def _differences(own: Verdict, by_practice: Verdict) -> dict[str, float]:
+    ratios = {gate.label: gate.ratio for gate in own.gates}
+    return {
+        gate.label: 100 * (gate.ratio / ratio - 1)
+        for gate in by_practice.gates
+        if gate.ratio and (ratio := ratios.get(gate.label))
+    }
