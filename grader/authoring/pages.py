@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import posixpath
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ __all__ = ["write"]
 
 _INDEX = "README.ipynb"
 _CELL_LIMIT_S = 600
+_COLUMNS = re.compile(r"\S {3,}\S|^ {4,}\S", re.MULTILINE)  # a table or code: no line may wrap
 _STYLE = """
 :root {
   color-scheme: light dark;
@@ -37,14 +39,26 @@ nav.course { padding: 0.75rem 0; font-family: var(--jp-ui-font-family); }
 nav.course a, .jp-RenderedHTMLCommon a { color: var(--jp-content-link-color); text-decoration: underline !important; }
 .highlight :is(.c, .ch, .cm, .cp, .cpf, .c1, .cs) { color: light-dark(#2e6363, #7fbcbc); }
 .highlight :is(.o, .ow) { color: var(--jp-mirror-editor-operator-color); }
+.highlight .err { color: inherit; }
+.jp-RenderedHTMLCommon .highlight { margin-bottom: 1em; }
+.jp-RenderedHTMLCommon code { overflow-wrap: break-word; }
+.jp-RenderedHTMLCommon pre { overflow-x: auto; white-space: pre; }
 .jp-RenderedHTMLCommon table { display: block; overflow-x: auto; max-width: 100%; width: fit-content; }
-.jp-OutputArea-output, .jp-RenderedHTMLCommon math[display=block] { overflow-x: auto; }
+math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "DejaVu Math TeX Gyre", math; }
+.jp-RenderedHTMLCommon math[display=block] { overflow: auto hidden; padding-block: 0.4em; }
+.jp-OutputArea-output { overflow-x: auto; }
+.jp-OutputArea-output pre { overflow-wrap: anywhere; word-break: normal; }
+.jp-RenderedText pre.columns { white-space: pre; }
 .jp-OutputArea-output img, .jp-OutputArea-output svg, .jp-RenderedHTMLCommon img { max-width: 100%; height: auto; }
 .jp-OutputArea-output code { background: none !important; }
 .jp-InputArea-editor { overflow-x: auto; }
 @media (max-width: 600px) {
   body.jp-Notebook { padding: 0 0.5rem 2rem; }
   .jp-Cell .jp-InputPrompt, .jp-Cell .jp-OutputPrompt { display: none; }
+  /* In the template these are tables and rows, which cut off what is too wide: a block can scroll. */
+  .jp-Cell :is(.jp-InputArea, .jp-InputArea-editor, .jp-MarkdownOutput, .jp-OutputArea-child, .jp-OutputArea-output) {
+    box-sizing: border-box; display: block; margin-inline: 0; width: auto;
+  }
 }
 """
 
@@ -110,6 +124,9 @@ def _page(notebook: NotebookNode, path: str) -> str:
         link["href"] = _moved(str(link["href"]))
     for area in soup.select("pre, table, .jp-OutputArea-output, math[display=block]"):
         area["tabindex"] = "0"  # a keyboard can scroll it, too
+    for printed in soup.select(".jp-RenderedText pre"):
+        if _COLUMNS.search(printed.get_text()):
+            printed["class"] = "columns"
     for image in soup.select("img:not([alt])"):
         image["alt"] = ""
     for empty in (each for each in soup.select("th") if not each.text.strip()):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import nbformat
@@ -71,3 +73,28 @@ def test_a_notebook_is_run_once(tmp_path: Path) -> None:
     kept.write_text(kept.read_text(encoding="utf-8").replace("42", "43"), encoding="utf-8")
     list(pages.write(course, site, ran))
     assert re.search(r"<pre[^>]*>43\n", (site / "index.html").read_text(encoding="utf-8"))
+
+
+_CUT_OFF = """() => [...document.querySelectorAll("body *")].filter((element) =>
+  ["hidden", "clip"].includes(getComputedStyle(element).overflowX) && element.scrollWidth > element.clientWidth + 1
+).map((element) => element.className)"""
+
+
+@pytest.mark.browser
+def test_on_a_phone_what_is_too_wide_scrolls(tmp_path: Path, browser_page: Callable[..., Any]) -> None:
+    """Code, tables, formulas and printed columns keep their lines and scroll; printed prose wraps between words."""
+    wide, prose = "wide = " + " + ".join(map(str, range(40))), "one sentence of many words, " * 5
+    markdown = f"# A title\n\n$$a = {'b + ' * 60}c$$\n\n|{'term|' * 30}\n|{'-|' * 30}\n\n```python\n{wide}\n```"
+    cell = v4.new_code_cell(wide, execution_count=1)
+    cell.outputs = [v4.new_output("stream", text=text) for text in (f"name{' ' * 90}calls", prose)]
+    cell.outputs.append(v4.new_output("display_data", data={"text/html": "<svg width='900' height='9'></svg>"}))
+    (tmp_path / "course").mkdir()
+    nbformat.write(v4.new_notebook(cells=[v4.new_markdown_cell(markdown), cell]), tmp_path / "course" / "README.ipynb")
+    list(pages.write(tmp_path / "course", tmp_path / "site", tmp_path / "ran", run=False))
+    page = browser_page(viewport={"width": 390, "height": 800})
+    page.goto((tmp_path / "site" / "index.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate(_CUT_OFF) == []
+    columns, words = page.locator(".jp-OutputArea-output pre").all()
+    assert columns.evaluate("element => element.clientHeight") < words.evaluate("element => element.clientHeight")
+    assert words.evaluate("element => getComputedStyle(element).wordBreak") == "normal"
