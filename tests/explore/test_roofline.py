@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.explore import draw_roofline, explore_roofline, recorded_roofline
+from grader.explore.profiling import roofline
 from grader.explore.profiling.machine_ceilings import Ceilings, Landed
 from grader.explore.profiling.roofline import RooflineView, count, predict, recorded_ceilings, recorded_kernels
 
@@ -28,6 +31,17 @@ def test_the_picture_says_its_numbers() -> None:
     assert "above: 1 op/B, 2 TFLOPS, 200 % of the roof" in picture.alt
     assert picture.svg == draw_roofline(MACHINE, *points).svg
     ElementTree.fromstring(picture.svg)
+
+
+@pytest.mark.parametrize("draw", [lambda: explore_roofline(MACHINE).picture, recorded_roofline])
+def test_no_name_is_written_over_another(draw: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of the points keep clear of each other and of the names of the roofs."""
+    monkeypatch.setattr(roofline, "_finished", lambda figure, *_: figure)
+    figure = draw()
+    figure.draw_without_rendering()
+    [axes] = figure.axes
+    found = [(text.get_text(), text.get_window_extent()) for text in axes.texts]
+    assert [(a, b) for (a, one), (b, other) in itertools.combinations(found, 2) if one.overlaps(other)] == []
 
 
 def test_a_roof_without_a_peak_is_slanted_only() -> None:

@@ -20,6 +20,7 @@ _LEAST_RIDGE = 4.0
 _SHORT = 54  # characters: lines up to this length go in two columns
 _KERNELS_SHOWN = ("vector_add", "softmax", "fuse", "matmul")  # each at its largest size
 _OTHERS_SHOWN = ("torch mean", "torch softmax", "matmul, 256 ", "matmul, 1024 ")
+_PLACES = tuple((x, y) for y in (-13, -31, -49) for x in (10, -10))  # of a name below its point, in points
 _ABOVE = 1.25  # times the roof: a point below this may be noise
 
 
@@ -50,11 +51,6 @@ def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) 
             one.intensity, unit * one.tflops, str(number), ha="center", va="center_baseline", fontsize=10, color=DARK,
             zorder=5,
         )  # fmt: skip
-        far_right = one.intensity > high / 6
-        axes.annotate(
-            _label(one, landed), (one.intensity, unit * one.tflops), xytext=(-10 if far_right else 10, -13),
-            textcoords="offset points", ha="right" if far_right else "left", va="center", fontsize=9, color=DARK,
-        )  # fmt: skip
     axes.set_title(ceilings.machine if ceilings.measured_here else ceilings.origin, loc="left", fontsize=12, color=DARK)
     axes.set_xlabel("arithmetic intensity: operations per byte", fontsize=11)
     axes.set_ylabel(f"operations per second: {prefix}", fontsize=11)
@@ -62,6 +58,8 @@ def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) 
     axes.set_axisbelow(True)
     axes.xaxis.set_major_formatter(_plain)
     axes.yaxis.set_major_formatter(_plain)
+    figure.draw_without_rendering()  # lays it out
+    _name_points(axes, landed, unit)
     if landed:
         lines = [f"{number}  {_words(one, ceilings, predicted)}" for number, one in enumerate(landed, start=1)]
         half = -(-len(lines) // (2 if max(map(len, lines)) <= _SHORT else 1))
@@ -75,6 +73,23 @@ def _label(one: Landed, landed: Sequence[Landed]) -> str:
     head, _, rest = one.name.partition(",")
     alone = sum(other.name.partition(",")[0] == head for other in landed) == 1
     return head if alone or not rest else f"{head} {rest.split()[0]}"
+
+
+def _name_points(axes: Axes, landed: Sequence[Landed], unit: float) -> None:
+    """Write each point's name in the first place below it that is inside the axes and free of other names."""
+    frame = axes.get_window_extent()
+    taken = [text.get_window_extent() for text in axes.texts if text.get_text()]
+    for one in landed:
+        name = axes.annotate(
+            _label(one, landed), (one.intensity, unit * one.tflops), xytext=_PLACES[0], textcoords="offset points",
+            va="center", fontsize=9, color=DARK,
+        )  # fmt: skip
+        for x, y in _PLACES:
+            name.set(position=(x, y), horizontalalignment="left" if x > 0 else "right")
+            extent = name.get_window_extent()
+            if frame.x0 <= extent.x0 and extent.x1 <= frame.x1 and not any(map(extent.overlaps, taken)):
+                break
+        taken.append(name.get_window_extent())
 
 
 def _x_range(ceilings: Ceilings, landed: Sequence[Landed]) -> tuple[float, float]:
