@@ -177,7 +177,10 @@ def _svg(speeds: Speeds) -> str:
             spine.set_visible(name in ("left", "bottom"))
             spine.set_color(_INK)
         look = {"frameon": False, "labelcolor": _INK, "handlelength": 3.2}
-        figure.legend(handles=lines, loc="outside upper left", ncols=3, **look)
+        legend = figure.legend(handles=lines, loc="outside upper left", ncols=3, **look)
+        if legend.get_window_extent().width > figure.bbox.width:
+            legend.remove()
+            figure.legend(handles=lines, loc="outside upper left", ncols=2, **look)
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     return _themed(text.getvalue(), alt_text(speeds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,15 @@ def test_the_plot_is_self_contained_and_described() -> None:
     assert "src=" not in html
     assert len(set(speed_plot._STYLES)) == len({style[1:] for style in speed_plot._STYLES})
     assert "<td>2,000</td>" in html
+
+
+def test_a_legend_is_as_wide_as_its_plot_at_most() -> None:
+    """The names of the baselines of attention are long, so they are in two columns instead of three."""
+    shown = speed_plot.recorded(find("attention"))
+    assert shown is not None
+    names = {series.label for series in shown.series}
+    texts = re.findall(r'<text [^>]* x="([^"]+)"[^>]*>([^<]+)</text>', speed_plot.as_html(shown))
+    assert len({x for x, text in texts if text in names}) == 2
 
 
 def test_what_is_limited_by_arithmetic_is_plotted_in_tflops() -> None:
