@@ -102,6 +102,7 @@ def test_each_break_is_listed_with_its_line(capsys: pytest.CaptureFixture[str]) 
     assert [_one.code for _one in found.found] == ["y = x + 1 if x.mean() > 0 else x - 1", "return y * y.max().item()"]
     assert "a value of a tensor" in found.found[0].reason
     assert "Tensor.item()" in found.found[1].reason
+    assert "<code>Tensor.item()</code>" in found._repr_html_()
     assert capsys.readouterr().err == ""
 
 
