@@ -75,6 +75,7 @@ _FOR_TORCH = """
         print(f"{row.key[:60]}: {row.count} ×, {row.self_device_time_total:.0f} µs in all", flush=True)
 """
 _FOR_NSIGHT = """
+import numpy
 import nsight
 METRICS = {
     "gpu__time_duration.sum": "µs",
@@ -84,7 +85,7 @@ METRICS = {
     "sm__warps_active.avg.pct_of_peak_sustained_active": "% occupancy",
 }
 
-@nsight.analyze.kernel(configs=[(0,)], metrics=list(METRICS), combine_kernel_metrics=lambda a, b: max(a, b),
+@nsight.analyze.kernel(configs=[(0,)], metrics=list(METRICS), combine_kernel_metrics=lambda a, b: numpy.maximum(a, b),
                        thermal_mode="off", output="quiet")
 def once(config):
     for name, (call, made) in calls.items():
@@ -194,7 +195,11 @@ def table() -> Path:
             f"`{name}`: {slow_ones[name].cause}",
             f"{brings:.1f}×" if brings else "",
             _short(advice_of(of_ncu.get(name, ""))[:_FIRST]) or _nothing(printed.get("ncu", ""), name in of_ncu),
-            _short([of_nsight.get(name, "").strip()]) or _nothing(printed.get("nsight", ""), name in of_nsight),
+            _short([of_nsight.get(name, "").strip()]) or (
+                "not asked: it would repeat 4,096 launches"
+                if name == _MANY
+                else _nothing(printed.get("nsight", ""), name in of_nsight)
+            ),
             _short([of_torch.get(name, "").strip().replace("\n", "; ")]),
             _short([sentence(cause) for cause in answer.with_gpu[:_FIRST]]) or "no cause",
         ]
