@@ -330,6 +330,18 @@ def softmax(x, out):
 check(softmax)
 
 # %% [markdown]
+# Now launch it yourself, on the three rows from which the naive softmax made NaN.
+
+# %%
+x = torch.tensor([[1.0, 2.0, 3.0], [100.0, 200.0, 300.0], [-200.0, -300.0, -400.0]], device=device)
+out = torch.zeros_like(x)
+try:
+    softmax(x, out)
+except NotImplementedError as stub:
+    print(stub)
+out
+
+# %% [markdown]
 # ## How fast is it?
 #
 # The points:
