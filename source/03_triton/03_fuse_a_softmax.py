@@ -495,8 +495,18 @@ compare(prediction, round(x.grad[0, 0].item(), 4))
 torch.library.opcheck(center, (x,))
 
 # %% [markdown]
-# `torch.compile` treats such an operator as a black box. With `torch.library.triton_op` instead, and the kernel in
-# `torch.library.wrap_triton(…)`, it also sees the launch inside and can optimise around it.
+# `torch.compile` treats such an operator as a black box. With `torch.library.triton_op` and `wrap_triton` instead, it
+# also sees the launch inside and can optimise around it. Such an operator needs no fake, because the compiler reads the
+# function itself:
+#
+# ```python
+# @torch.library.triton_op("course::center_seen", mutates_args=())
+# def center_seen(x: torch.Tensor) -> torch.Tensor:
+#     out = torch.empty_like(x)
+#     launch = torch.library.wrap_triton(center_kernel)[(x.shape[0],)]
+#     launch(x, out, x.stride(0), x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+#     return out
+# ```
 
 # %% [markdown]
 # ## Extra credit
