@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -46,6 +46,7 @@ __all__ = [
     "never_compiled",
     "numba_registers",
     "rungs",
+    "scipy_time_ms",
 ]
 
 LIBRARIES = {"numba": "numba_cuda", "cupy": "cupy"}  # and the module that each needs to be installed
@@ -92,7 +93,7 @@ def ladder(recorder: Recorder) -> None:
         case = replace(ladder_case(SAMPLES, FREQUENCIES, dtype), name=dtype)  # type: ignore[arg-type]
         drawn = draw(case, source, recorder.machine)
         expected = lombscargle(*(value.double() for value in drawn.values()))
-        scipy_ms = _scipy_ms(drawn)
+        scipy_ms = scipy_time_ms(drawn)
         out = torch.empty_like(expected, dtype=getattr(torch, dtype))
         peers: dict[tuple[str, str], Callable[[], Any]] = {}
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # a rung writes a file
@@ -202,7 +203,7 @@ def numba_registers(module: ModuleType, dtype: str) -> int | None:
     return None
 
 
-def _scipy_ms(drawn: dict[str, torch.Tensor]) -> float:
+def scipy_time_ms(drawn: Mapping[str, torch.Tensor]) -> float:
     """Return SciPy's time for all frequencies, extrapolated from some: it is proportional to their number."""
     from scipy.signal import lombscargle as of_scipy
 

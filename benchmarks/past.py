@@ -1,4 +1,4 @@
-"""Beyond the ladder: rotation, FFT, interpolation and nifty-ls against the last rung in one run, with their errors."""
+"""Beyond the ladder: other algorithms and libraries against the last rung in one run, with their errors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from benchmarks.kernels import load
-from benchmarks.ladder import correct_digits
+from benchmarks.ladder import correct_digits, scipy_time_ms
 from benchmarks.limits import Fault
 from benchmarks.pairs import imported
-from benchmarks.peers import NIFTY, is_there, nifty_ls
+from benchmarks.peers import LIBRARIES, is_there
 from benchmarks.rows import Recorder
 from benchmarks.timing import in_turn
 from grader.authoring.stubs import solution
@@ -34,7 +34,7 @@ LAST, FFT64 = "last rung", "FFT, float64"
 STEPS, THREADS = (8, 16, 32), (64, 128)
 _CORPUS = Path(__file__).parents[1] / "tests" / "mistakes" / "ls_open"
 _FFT, _INTERPOLATED = _CORPUS / "right_fft.py", _CORPUS / "right_interpolated.py"
-_NIFTY_REPEATS = 9
+_LIBRARY_REPEATS = 9
 _FLOAT64 = {  # and a wider kernel on a finer grid, for an error of 1e-9, which nifty-ls asks for
     r"\bfloat(2?)\b": r"double\1", r"(\d\.\d+)f\b": r"\1", r"\b(sqrt|exp)f\(": r"\1(",
     r"\bfloat32\b": "float64", r"\bcomplex64\b": "complex128", r"^WIDTH = \d+": "WIDTH = 12",
@@ -111,25 +111,28 @@ def past(recorder: Recorder) -> None:
         add("correct_digits", "1", digits[way])
         if (registers := _registers(functions[way])) is not None:
             add("registers", "1", registers)
-    faults += _nifty(recorder, drawn, expected, interval(times[LAST]).middle)
+    faults += _libraries(recorder, drawn, expected, interval(times[LAST]).middle)
     if faults := [*faults, *_faults(times, digits)]:
         raise Fault(" ".join(faults))
 
 
-def _nifty(recorder: Recorder, drawn: Mapping[str, Any], expected: torch.Tensor, last_ms: float) -> list[str]:
-    """Add the rows of nifty-ls, by the host's clock because it returns on the host. Return what failed."""
+def _libraries(recorder: Recorder, drawn: Mapping[str, Any], expected: torch.Tensor, last_ms: float) -> list[str]:
+    """Add the rows of SciPy and of the libraries that are there, by the host's clock. Return what failed."""
+    ms = scipy_time_ms(drawn)
+    recorder.add("ladder/past", "SciPy on the CPU, float64", "median_ms", "ms", ms)
+    recorder.add("ladder/past", "SciPy on the CPU, float64", "ratio_vs_last_rung", "1", last_ms / ms)
     faults = []
-    for backend, (needs, label) in NIFTY.items():
-        if not is_there(needs, label, "ls_open"):
+    for library in LIBRARIES:
+        if not all(is_there(needs, library.label, "ls_open") for needs in library.needs):
             continue
-        add = partial(recorder.add, "ladder/past", f"{label}, float64")  # in float32 its frequencies are not exact
+        add = partial(recorder.add, "ladder/past", f"{library.label}, float64")  # float32 frequencies are not exact
         try:
-            one = nifty_ls(drawn, backend)
+            one = library.make(drawn)
             power = torch.as_tensor(one(), device=expected.device)
-            taken = [_host_ms(one) for _ in range(_NIFTY_REPEATS)]
+            taken = [_host_ms(one) for _ in range(_LIBRARY_REPEATS)]
         except Exception as error:
             traceback.print_exc()
-            faults.append(f"ladder/past: {label}: {type(error).__name__}: {error}")
+            faults.append(f"ladder/past: {library.label}: {type(error).__name__}: {error}")
             continue
         add("median_ms", "ms", *astuple(interval(taken)))
         add("ratio_vs_last_rung", "1", *astuple(interval([last_ms / ms for ms in taken])))

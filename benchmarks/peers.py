@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils.cpp_extension import load_inline
 
-__all__ = ["NIFTY", "PEERS", "Peer", "is_there", "nifty_ls", "peer_calls"]
+__all__ = ["LIBRARIES", "PEERS", "Library", "Peer", "is_there", "peer_calls"]
 
 _CUB = r"""
 #include <cub/cub.cuh>
@@ -77,8 +77,6 @@ PEERS = (
     Peer("cub", "CUB", "", ("mean_triton", "mean_cuda"), _cub_mean),
     Peer("quack", "QuACK", "quack", ("softmax", "softmax_long"), _quack_softmax),
 )
-# Back ends of nifty-ls: the module that each needs, and the name of its rows.
-NIFTY = {"finufft": ("nifty_ls", "nifty-ls on the CPU"), "cufinufft": ("cufinufft", "nifty-ls with cuFINUFFT")}
 
 
 def peer_calls(exercise: str, arrays: Mapping[str, Any], right: Callable[[], bool]) -> dict[str, Callable[[], Any]]:
@@ -114,7 +112,7 @@ def is_there(needs: str, label: str, exercise: str) -> bool:
     return True
 
 
-def nifty_ls(drawn: Mapping[str, Any], backend: str) -> Callable[[], Any]:
+def _nifty_ls(drawn: Mapping[str, Any], backend: str) -> Callable[[], Any]:
     """Return a call of nifty-ls that gives the power at the ladder's angular frequencies in float64, on host or GPU.
 
     The inputs are `t`, `y` and `freqs`, as `draw` of the ladder makes them. They are copied before the first call.
@@ -132,3 +130,29 @@ def nifty_ls(drawn: Mapping[str, Any], backend: str) -> Callable[[], Any]:
     low, high = (drawn["freqs"][at].item() / (2 * math.pi) for at in (0, -1))
     options |= {"center_data": False, "fit_mean": False, "normalization": "psd", "backend": backend}
     return lambda: nifty_ls.lombscargle(t, y, fmin=low, fmax=high, Nf=drawn["freqs"].numel(), **options).power
+
+
+def _astropy(drawn: Mapping[str, Any], method: str) -> Callable[[], Any]:
+    """Return a call of astropy that gives the same power, on the host."""
+    from astropy.timeseries import LombScargle
+
+    t, y, freqs = (drawn[name].double().cpu().numpy() for name in ("t", "y", "freqs"))
+    star = LombScargle(t, y, fit_mean=False, center_data=False, normalization="psd")
+    return partial(star.power, freqs / (2 * math.pi), method=method, assume_regular_frequency=True)
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library's way to compute the ladder's power. `make` takes the inputs by name and returns a call."""
+
+    label: str
+    needs: tuple[str, ...]  # the modules to import
+    make: Callable[[Mapping[str, Any]], Callable[[], Any]]
+
+
+LIBRARIES = (
+    Library("nifty-ls on the CPU", ("nifty_ls",), partial(_nifty_ls, backend="finufft")),
+    Library("nifty-ls with cuFINUFFT", ("nifty_ls", "cufinufft"), partial(_nifty_ls, backend="cufinufft")),
+    Library("astropy, fast", ("astropy",), partial(_astropy, method="fast")),
+    Library("astropy, fastnifty", ("astropy", "nifty_ls"), partial(_astropy, method="fastnifty")),
+)

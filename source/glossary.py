@@ -43,14 +43,18 @@
 # | **launch overhead** | the time that a launch costs, whatever the kernel does | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **lowering** | turning operations into loops over elements, and loops into source code | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **median** | the middle value of several measurements, which a single outlier hardly moves | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **memory layout** | the order in which a tensor's elements are stored | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **memory-bound** | limited by the bandwidth of the memory | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **minimum cut** | the cut between forward and backward graph that the fewest bytes cross | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
+# | **Nsight Compute** | NVIDIA's profiler for the inside of a single kernel; `ncu` | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
+# | **Nsight Systems** | NVIDIA's profiler for the timeline of a whole program; `nsys` | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **NVTX** | NVIDIA's library for naming ranges of a program, which its profilers then show | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **outlier** | a measurement far from the others | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **overhead-bound** | limited by launches and Python, so that the GPU waits for work | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **pinned memory** | host memory that the GPU can read directly, so that copies need not wait | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **pointwise** | a pointwise operation computes each element on its own | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **power limit** | the most power that a GPU may draw; it lowers its clock to stay within | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
+# | **pretend GPU** | a simulated GPU of this course that follows a real one's rules for launches, waits and streams | [Catch a lying benchmark](01_profiling/06_catch_a_lying_benchmark.ipynb) |
 # | **profiler** | a tool that records what ran, when, and for how long | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
 # | **queue** | the list of work that the host has handed to the GPU; CUDA calls it a stream | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **range** | a stretch of a program that you name, so that a profile shows it | [Read a profile](01_profiling/02_read_a_profile.ipynb) |
@@ -80,14 +84,18 @@
 # | **atomic addition** | a read, an addition and a write that no other thread can interrupt | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
 # | **bank conflict** | threads of a warp that want different words of one shared-memory bank, and wait for each other | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **barrier** | a point that no thread of a block passes before all have reached it; `__syncthreads()` | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **binding** | the code that makes a C++ function callable from Python | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **block** | the threads that run together on one SM and can share memory | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **bounds check** | the test whether a thread's index is inside the array | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **coalescing** | neighbouring threads access neighbouring elements, so that few sectors are moved | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **cooperative groups** | CUDA's library for threads that work together, such as the lanes of a warp | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
+# | **CUB** | NVIDIA's library of reductions, scans and sorts for warps, blocks and whole arrays | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
 # | **current stream** | the stream on which PyTorch launches; an operator must launch there, too | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **default stream** | the stream of a CUDA launch that names none | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **device guard** | a switch to the GPU that holds a tensor, and back | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **dispatcher** | the part of PyTorch that decides which code runs for a call of an operator | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **divergence** | threads of one warp take different branches, which then run one after the other | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
+# | **double buffering** | two buffers in turn: one is filled while the other is read | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
 # | **DRAM** | the large, slow memory of a GPU, outside its chip; on data-centre GPUs it is HBM | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **dynamic shared memory** | shared memory whose size the launch chooses | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **fake kernel** | the function that describes an operator's result without computing it | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
@@ -96,6 +104,7 @@
 # | **in flight** | requested from memory but not yet delivered | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **lanes** | the 32 threads of a warp, numbered from 0 | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
 # | **latency** | the time from a request to its answer | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **line** | four neighbouring sectors, the unit of a GPU's caches | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **Little's law** | bandwidth is the bytes in flight divided by the latency | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **local memory** | a thread's own part of the GPU's main memory, for values that do not fit in registers | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
 # | **mixed precision** | computing parts of a model in a narrower type, such as float16 | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
@@ -110,7 +119,9 @@
 # | **shared memory** | memory on the SM that the threads of a block share | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **shuffle** | an instruction by which lanes read each other's registers | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
 # | **SM** | streaming multiprocessor, the part of a GPU that runs blocks | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
+# | **stable ABI** | the part of torch that a compiled library can use with later versions, too | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **stride** | the distance between the elements that neighbouring threads take | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
+# | **template** | C++ code with a type left open, of which the compiler makes a version per type | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **TF32** | a tensor core's input format: float32 with 10 of the 23 binary digits of its fraction | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
 # | **thread** | one run of a CUDA kernel's code, usually for one element or a few | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **ticket** | a number drawn from an atomic counter, which tells the last block that it is the last | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
@@ -121,15 +132,21 @@
 #
 # | term | meaning | taught in |
 # | :--- | :--- | :--- |
+# | **attention** | the operation in which each token takes a weighted mean of the values of others | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **autotuning** | timing several configurations of a kernel at its first launch and keeping the fastest | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **bfloat16** | a type of 16 bits with the range of float32 and 8 significant bits | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **block** | in Triton, an array with power-of-two sides that a program computes on as a whole | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **causal mask** | lets each token of an attention see only itself and earlier ones | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
+# | **consumers** | the warps that multiply the tiles which a producer has copied | [Compare languages](03_triton/08_compare_languages.ipynb) |
+# | **CuTe DSL** | the Python form of CUTLASS, NVIDIA's C++ templates for matrix products | [Compare languages](03_triton/08_compare_languages.ipynb) |
+# | **cuTile** | NVIDIA's tile language in Python | [Compare languages](03_triton/08_compare_languages.ipynb) |
 # | **deterministic** | giving the same bits each time | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) |
 # | **eager** | running each operation at once, as a kernel of its own, without a compiler | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
 # | **epilogue** | the work of a program after its main loop: an activation, and the store of the result | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **FlashAttention** | an attention in tiles, which never stores its matrix of scores | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **fusing** | computing several operations in one kernel, without a trip to memory in between | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
 # | **GEMM** | general matrix multiplication, the name of a matrix product in libraries | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **Gluon** | a lower-level language in Triton, with layouts, shared memory and barriers written by hand | [Compare languages](03_triton/08_compare_languages.ipynb) |
 # | **grid** | the programs of a launch, or its blocks of threads, along up to three axes | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **grouped order** | an order of tiles in which programs that run together read few different tiles | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **hint** | a promise to the compiler about a value, such as that it is a multiple of 4 | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
@@ -151,6 +168,8 @@
 # | **program** | one run of a Triton kernel, which computes one block or tile | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **prologue** | the work of a program before its main loop, such as its first loads | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
 # | **PTX** | an assembly language for all NVIDIA GPUs, which is compiled to SASS | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
+# | **running maximum** | the largest element so far, while a loop goes over a row in pieces | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
+# | **scores** | the scaled products of queries and keys in an attention | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **SIMT** | single instruction, multiple threads: the style in which CUDA code describes one thread | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **specialization** | compiling a version of a kernel for a property of its arguments, such as being divisible by 16 | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **spilled** | a spilled value is kept in memory because there are not enough registers | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
@@ -170,6 +189,7 @@
 # | **warpgroup** | four consecutive warps, which issue a WGMMA together | [Compare languages](03_triton/08_compare_languages.ipynb) |
 # | **wave** | the programs that run at the same time | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
 # | **wave quantization** | idle SMs in the last wave, because the number of tiles is not a multiple of the number of SMs | [Match cuBLAS](03_triton/05_match_cublas.ipynb) |
+# | **weights** | the softmax of each row of scores in an attention | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **WGMMA** | the instruction of Hopper's tensor cores, which multiplies two matrices from shared memory | [Compare languages](03_triton/08_compare_languages.ipynb) |
 
 # %% [markdown]
@@ -179,6 +199,8 @@
 # | :--- | :--- | :--- |
 # | **aliasing** | different frequencies look the same on evenly spaced samples | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **batch** | many problems in one launch | [Search many stars](04_numba_cupy/05_search_many_stars.ipynb) |
+# | **broadcast** | shared memory that gives one value to all threads of a warp in a single load | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
+# | **CSR** | compressed sparse row: rows of different lengths one after another, with offsets | [Search many stars](04_numba_cupy/05_search_many_stars.ipynb) |
 # | **eclipsing binary** | two stars that take turns hiding each other | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **fast math** | compiler options that trade accuracy for faster division, roots and sines | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **fatbin** | a file with a kernel's machine code for several architectures, and optionally PTX for later ones | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
@@ -191,6 +213,7 @@
 # | **non-uniform FFT** | a fast Fourier transform of uneven samples: spread them over an even grid, transform, correct | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
 # | **NVRTC** | NVIDIA's compiler as a library, which compiles a string at run time | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
 # | **Nyquist frequency** | half the sampling rate: the highest frequency that even samples can tell from its aliases | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
+# | **offsets** | the places at which series of different lengths start in one vector | [Search many stars](04_numba_cupy/05_search_many_stars.ipynb) |
 # | **oversampling** | taking several frequencies per peak width, so that no peak is missed | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **SASS** | the machine code of a particular NVIDIA GPU | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **signature** | the argument types that a kernel is compiled for | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |

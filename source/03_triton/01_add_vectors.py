@@ -310,6 +310,18 @@ def vector_add(x, y, out):
 check(vector_add)
 
 # %% [markdown]
+# When `check` passes, launch your kernel yourself, on vectors of your own.
+
+# %%
+x, y = torch.randn(2, 1000, device=device)
+out = torch.zeros_like(x)
+try:
+    vector_add(x, y, out)
+except NotImplementedError as stub:
+    print(stub)
+print("wrong elements:", (out != x + y).sum().item(), "of", x.numel())
+
+# %% [markdown]
 # ## How fast can it be?
 #
 # Count the bytes that must move. Each element of `x` and of `y` is read once, and each element of `out` is written
@@ -450,4 +462,5 @@ count_predictions()
 # - [Triton's paper](https://www.eecs.harvard.edu/~htk/publication/2019-mapl-tillet-kung-cox.pdf) (Tillet, Kung and Cox,
 #   2019), where it began
 #
-# **Next:** [Reduce to a mean in Triton](02_reduce_to_a_mean.ipynb), where many programs produce one number.
+# **Next:** [Reduce to a mean in Triton](02_reduce_to_a_mean.ipynb), where many programs produce one number. Or go
+# back to the [syllabus](../README.ipynb).

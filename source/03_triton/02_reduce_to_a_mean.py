@@ -321,6 +321,17 @@ def mean_triton(x, out):
 check(mean_triton)
 
 # %% [markdown]
+# Now launch it yourself. The mean of 0, 1, … 999 is 499.5.
+
+# %%
+x, out = torch.arange(1000.0, device=device), torch.zeros(1, device=device)
+try:
+    mean_triton(x, out)
+except NotImplementedError as stub:
+    print(stub)
+out
+
+# %% [markdown]
 # ## How fast is it?
 #
 # ⟦ gate("mean_triton", "torch").points ⟧ of ⟦ exercise("mean_triton").max_points ⟧ points are for reaching
@@ -556,4 +567,4 @@ count_predictions()
 # - [GPU MODE's lectures](https://github.com/gpu-mode/lectures); number 14 is a practitioner's guide to Triton
 #
 # **Next:** [Fuse a softmax](03_fuse_a_softmax.ipynb), where `tl.sum` and `tl.max` work on rows, and one trip to memory
-# replaces many.
+# replaces many. Or go back to the [syllabus](../README.ipynb).

@@ -12,7 +12,7 @@
 # - what pipeline stages are, and how to let Triton tune the sizes
 # - to fuse an activation into a product
 #
-# **You need** about 180 minutes, [Reduce to a mean](02_reduce_to_a_mean.ipynb) and
+# **You need** about 180 minutes, [Reduce to a mean in Triton](02_reduce_to_a_mean.ipynb) and
 # [Fuse a softmax](03_fuse_a_softmax.ipynb). With an NVIDIA GPU you measure speed as well. The points for
 # speed are out of reach on a Turing card such as the T4, where Triton does not use the tensor cores. Without a GPU your
 # kernels run in Triton's interpreter, slowly; the report of `check` says what it cannot see there.
@@ -107,6 +107,18 @@ def outer_product(u, v, out):
 
 # %% nbgrader={"grade_id": "check-outer_product", "grade": true, "locked": true, "points": 2}
 check(outer_product)
+
+# %% [markdown]
+# Now launch it yourself. With these vectors, `out` is a multiplication table.
+
+# %%
+u, v = torch.arange(1.0, 6.0, device=device), torch.arange(1.0, 10.0, device=device)
+out = torch.zeros(5, 9, device=device)
+try:
+    outer_product(u, v, out)
+except NotImplementedError as stub:
+    print(stub)
+out
 
 # %% [markdown]
 # ## Count first
@@ -413,6 +425,20 @@ def matmul(a, b, out):
 check(matmul)
 
 # %% [markdown]
+# Now launch it yourself. Here `a` is a slice, every second column of a larger matrix. Your kernel reads it through its
+# strides, so nobody has to copy it first.
+
+# %%
+a = torch.randint(-3, 4, (40, 80), device=device).half()[:, ::2]
+b = torch.randint(-3, 4, (40, 24), device=device).half()
+out = torch.zeros(40, 24, dtype=torch.float16, device=device)
+try:
+    matmul(a, b, out)
+except NotImplementedError as stub:
+    print(stub)
+print("wrong elements:", (out.float() != a.float() @ b.float()).sum().item(), "of", out.numel())
+
+# %% [markdown]
 # ## How fast is it?
 #
 # Your speed is compared with that of cuBLAS, through `torch.mm`. The points:
@@ -459,7 +485,7 @@ recorded("matmul", "ratio_vs_cublas")
 # **epilogue**. So a fused kernel may be slower than cuBLAS in the product and still win: it saves a trip to memory.
 #
 # The activation must come after the loop over K: the leaky ReLU of a sum is not the sum of leaky ReLUs. Inputs can be
-# fused as well. A kernel that reads `a` through its strides needs no copy of a slice such as `a[:, ::2]`.
+# fused as well: your `matmul` read a slice, `a[:, ::2]`, without a copy of it.
 
 # %% [markdown]
 # ## Exercise: fuse a leaky ReLU
@@ -573,6 +599,19 @@ def matmul_leaky_relu(a, b, out):
 
 # %% nbgrader={"grade_id": "check-matmul_leaky_relu", "grade": true, "locked": true, "points": 5}
 check(matmul_leaky_relu)
+
+# %% [markdown]
+# Now launch it yourself, on the same two matrices as before. The difference from PyTorch's result should be a rounding
+# error of float16, at most.
+
+# %%
+out = torch.zeros(40, 24, dtype=torch.float16, device=device)
+try:
+    matmul_leaky_relu(a, b, out)
+except NotImplementedError as stub:
+    print(stub)
+expected = torch.nn.functional.leaky_relu(a.float() @ b.float(), 0.01)
+print("largest difference:", (out - expected).abs().max().item())
 
 # %% [markdown]
 # ### How fast is the fused one?
@@ -695,4 +734,5 @@ count_predictions()
 #   C++
 # - [Introducing Triton](https://openai.com/index/triton/), the announcement of 2021
 #
-# **Next:** [Match cuBLAS](05_match_cublas.ipynb), where your product becomes as fast as the library's.
+# **Next:** [Match cuBLAS](05_match_cublas.ipynb), where your product becomes as fast as the library's. Or go back to
+# the [syllabus](../README.ipynb).

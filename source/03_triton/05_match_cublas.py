@@ -246,6 +246,18 @@ def matmul_open(a, b, out):
 check(matmul_open)
 
 # %% [markdown]
+# Now launch it yourself. A product with the identity is a good first test: it must return `a`.
+
+# %%
+a, b = torch.randn(96, 64, device=device).half(), torch.eye(64, device=device).half()
+out = torch.zeros_like(a)
+try:
+    matmul_open(a, b, out)
+except NotImplementedError as stub:
+    print(stub)
+print("wrong elements:", (out != a).sum().item(), "of", a.numel())
+
+# %% [markdown]
 # ## How fast is the fastest?
 #
 # Look for the sizes at which you come closest to cuBLAS.
@@ -393,4 +405,5 @@ count_predictions()
 #   race in CUDA C++
 # - [`tl.range`](https://triton-lang.org/main/python-api/generated/triton.language.range.html) and its options
 #
-# **Next:** [Fuse an attention](06_fuse_an_attention.ipynb), two products with a softmax between them.
+# **Next:** [Fuse an attention](06_fuse_an_attention.ipynb), two products with a softmax between them. Or go back to the
+# [syllabus](../README.ipynb).

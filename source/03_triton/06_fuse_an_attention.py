@@ -195,6 +195,18 @@ def softmax_long(x, out):
 check(softmax_long)
 
 # %% [markdown]
+# Now launch it yourself, on two rows of 100,000 elements. Each row of a softmax adds up to 1.
+
+# %%
+x = 10 * torch.randn(2, 100_000, device=device)
+out = torch.zeros_like(x)
+try:
+    softmax_long(x, out)
+except NotImplementedError as stub:
+    print(stub)
+print("sums:", out.sum(dim=1).tolist(), "largest difference:", (out - x.softmax(dim=1)).abs().max().item())
+
+# %% [markdown]
 # ### How fast can it get?
 #
 # Count bytes. Your kernel reads the row twice and writes it once, and a copy reads and writes it once. The bandwidth
@@ -520,6 +532,20 @@ def attention(q, k, v, out, causal):
 
 # %% nbgrader={"grade_id": "check-attention", "grade": true, "locked": true, "points": 12}
 check(attention)
+
+# %% [markdown]
+# Now launch it yourself, on the first 200 tokens of `q`, `k` and `v` from above, with a causal mask. The difference from
+# PyTorch's result should be a rounding error of float16.
+
+# %%
+few = [x[:, :200] for x in (q, k, v)]
+out = torch.zeros(2, 200, 64, dtype=torch.float16, device=device)
+try:
+    attention(*few, out, causal=True)
+except NotImplementedError as stub:
+    print(stub)
+expected = torch.nn.functional.scaled_dot_product_attention(*few, is_causal=True)
+print("largest difference:", (out - expected).abs().max().item())
 
 # %% [markdown]
 # ### What limits it now?

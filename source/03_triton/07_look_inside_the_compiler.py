@@ -445,6 +445,18 @@ def widen(x, gain, out):
 check(widen)
 
 # %% [markdown]
+# Now launch it yourself, with gains of 0, 1, 2 and so on.
+
+# %%
+x, gain = torch.randn(8, 1000, device=device), torch.arange(8.0, device=device)
+out = torch.zeros_like(x)
+try:
+    widen(x, gain, out)
+except NotImplementedError as stub:
+    print(stub)
+print("wrong elements:", (out != x * gain[:, None]).sum().item(), "of", x.numel())
+
+# %% [markdown]
 # If the report says that loads are narrow, look for yourself:
 # `explore_compiler(wide_kernel, x, gain, out, 1004, 1004, 1000, BLOCK=…)`.
 
@@ -585,4 +597,5 @@ count_predictions()
 # - [Triton's paper](https://www.eecs.harvard.edu/~htk/publication/2019-mapl-tillet-kung-cox.pdf) (2019), on why a
 #   compiler should know about blocks
 #
-# **Next:** [Compare languages](08_compare_languages.ipynb), one matrix product in four languages.
+# **Next:** [Compare languages](08_compare_languages.ipynb), one matrix product in four languages. Or go back to the
+# [syllabus](../README.ipynb).

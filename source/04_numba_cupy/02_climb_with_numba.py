@@ -25,6 +25,11 @@ from grader.explore import (
 
 device
 
+# %%
+import contextlib
+
+import numpy as np
+
 # %% [markdown]
 # ## A ladder with rungs
 #
@@ -147,6 +152,21 @@ def ls_numba_baseline(t, y, freqs, out):
 
 # %% nbgrader={"grade_id": "check-ls_numba_baseline", "grade": true, "locked": true, "points": 4}
 check(ls_numba_baseline)
+
+# %% [markdown]
+# Now launch it yourself, on the star of the last notebook: copy the data to the GPU, launch, copy the powers back, and
+# look for the highest.
+
+# %%
+curve, cycles = load_light_curve(), np.linspace(0.5, 1.5, 10_000)
+if device == "cuda":
+    t, y, freqs = map(cuda.to_device, (curve.t, curve.y, 2 * np.pi * cycles))
+    out = cuda.device_array_like(freqs)
+    with contextlib.suppress(NotImplementedError):
+        ls_numba_baseline(t, y, freqs, out)
+        print(f"found: {1 / cycles[out.copy_to_host().argmax()]:.4f} days, published: {curve.published_days:.4f}")
+else:
+    print("There is no GPU here, so only `check` runs your kernel, in a simulator.")
 
 # %% [markdown]
 # ### How fast is the baseline?

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
+import torch
 
+from benchmarks import past
 from benchmarks.past import _FFT, LAST, STEPS, THREADS, _faults, in_float64, with_knobs
+from benchmarks.peers import Library, is_there
 from grader.authoring.stubs import solution
 from tests.mistakes.corpus import read
 
@@ -49,3 +53,32 @@ def test_a_way_that_is_slow_or_inaccurate_is_reported(rotation: float, fft: floa
     """Rotation needs 1.5 times the last rung's speed and an error of 2e-5, the FFT 5 times and 1e-4."""
     times = {LAST: [1.0] * 9, "rotation": [rotation] * 9, "FFT": [fft] * 9}
     assert len(_faults(times, dict.fromkeys(times, digits))) == told
+
+
+def test_libraries_that_are_missing_or_fail_get_no_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A missing one is named, one that raises is a fault, and the others are timed and compared."""
+
+    def broken(drawn: Any) -> Any:
+        raise ValueError("no such method")
+
+    rows: list[tuple[Any, ...]] = []
+    recorder: Any = type("Rows", (), {"add": lambda self, *row: rows.append(row)})()
+    power = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    libraries = (
+        Library("right", ("math",), lambda drawn: lambda: drawn["y"] + 1),
+        Library("missing", ("math", "no_such_module"), broken),
+        Library("broken", ("math",), broken),
+    )
+    monkeypatch.setattr(past, "LIBRARIES", libraries)
+    monkeypatch.setattr(past, "scipy_time_ms", lambda drawn: 100.0)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    is_there.cache_clear()
+    faults = past._libraries(recorder, {"y": power - 1}, power, 10.0)
+    is_there.cache_clear()
+    assert faults == ["ladder/past: broken: ValueError: no such method"]
+    assert "missing is missing here" in capsys.readouterr().out
+    assert {row[1] for row in rows} == {"SciPy on the CPU, float64", "right, float64"}
+    assert ("ladder/past", "right, float64", "correct_digits", "1", 17.0) in rows
+    assert ("ladder/past", "SciPy on the CPU, float64", "ratio_vs_last_rung", "1", 0.1) in rows

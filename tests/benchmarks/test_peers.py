@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from benchmarks import peers
-from benchmarks.peers import PEERS, Peer, is_there, peer_calls
+from benchmarks.peers import LIBRARIES, PEERS, Peer, is_there, peer_calls
 from grader.exercises import EXERCISES
 
 
@@ -74,3 +78,41 @@ def test_other_exercises_have_no_such_peer(monkeypatch: pytest.MonkeyPatch) -> N
     """A peer does the work of its exercises only."""
     _offer(monkeypatch, "", lambda out: out.fill_(2))
     assert peer_calls("vector_add", {"out": torch.zeros(2)}, lambda: True) == {}
+
+
+def test_astropy_gets_the_ladders_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets cycles and not angles, in float64, and neither centres the samples nor fits a mean."""
+    asked: dict[str, Any] = {}
+
+    class LombScargle:
+        def __init__(self, t: Any, y: Any, **options: Any) -> None:
+            asked.update(options, t=t, y=y)
+
+        def power(self, frequency: Any, **options: Any) -> Any:
+            asked.update(options, frequency=frequency)
+            return frequency
+
+    timeseries = ModuleType("astropy.timeseries")
+    timeseries.LombScargle = LombScargle  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "astropy", ModuleType("astropy"))
+    monkeypatch.setitem(sys.modules, "astropy.timeseries", timeseries)
+    drawn = {
+        "t": torch.tensor([0.0, 1.0]),
+        "y": torch.tensor([1.0, -1.0]),
+        "freqs": torch.tensor([math.pi, 2 * math.pi]),
+    }
+    for library in LIBRARIES:
+        if "astropy" in library.needs:
+            library.make(drawn)()
+            np.testing.assert_allclose(asked["frequency"], [0.5, 1.0], rtol=1e-6)
+            assert library.label == f"astropy, {asked['method']}"
+            assert asked["t"].dtype == asked["y"].dtype == np.float64
+            assert not asked["fit_mean"]
+            assert not asked["center_data"]
+            assert asked["normalization"] == "psd"
+
+
+def test_a_way_on_top_of_another_library_needs_both() -> None:
+    """Each library is named once, and both that call nifty-ls ask for it."""
+    assert len({library.label for library in LIBRARIES}) == len(LIBRARIES)
+    assert all("nifty_ls" in library.needs for library in LIBRARIES if "nifty" in library.label)
