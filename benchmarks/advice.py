@@ -173,6 +173,7 @@ def table() -> Path:
     """Write the table, and return its path."""
     printed = {row["tool"]: row["printed"] for row in kept(_path())}
     of_ncu, of_nsight, of_torch = (by_kernel(printed.get(tool, "")) for tool in ("ncu", "nsight", "profiler"))
+    of_nsight.setdefault(_MANY, "not asked, as it repeats every launch")
     slow_ones, found = {each.name: each for each in corpus()}, answers(texts())
     gpu = next(answer.gpu for answer in found.values())
     lines = [
@@ -195,11 +196,7 @@ def table() -> Path:
             f"`{name}`: {slow_ones[name].cause}",
             f"{brings:.1f}×" if brings else "",
             _short(advice_of(of_ncu.get(name, ""))[:_FIRST]) or _nothing(printed.get("ncu", ""), name in of_ncu),
-            _short([of_nsight.get(name, "").strip()]) or (
-                "not asked: it would repeat 4,096 launches"
-                if name == _MANY
-                else _nothing(printed.get("nsight", ""), name in of_nsight)
-            ),
+            _short([of_nsight.get(name, "").strip()]) or _nothing(printed.get("nsight", ""), name in of_nsight),
             _short([of_torch.get(name, "").strip().replace("\n", "; ")]),
             _short([sentence(cause) for cause in answer.with_gpu[:_FIRST]]) or "no cause",
         ]

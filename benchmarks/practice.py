@@ -1,4 +1,4 @@
-"""Each reference solution by both clocks, one after the other on the same GPU: the points, and how far the ratios differ.
+"""Each reference solution by both clocks, in turn on one GPU: the points, and how far the ratios differ.
 
 The practice clock is the one for machines whose processes cannot share a GPU's memory. `PRACTICE_SHARE=1-of-2` grades a
 part of the exercises.
@@ -43,6 +43,9 @@ def practice(recorder: Recorder) -> None:
             for clock, verdict in verdicts.items():
                 recorder.add(f"practice/{name}", clock, "points", "points", verdict.points)
                 recorder.add(f"practice/{name}", clock, "grading", "s", verdict.seconds)
+                if verdict.timings:
+                    scale = max(timing.scale for timing in verdict.timings)
+                    recorder.add(f"practice/{name}", clock, "times_as_large", "1", scale)
                 if verdict.points != exercise.max_points:
                     faults.append(f"{name} has {verdict.points:g} of {exercise.max_points:g} points by the {clock}")
                     print(verdict, flush=True)
