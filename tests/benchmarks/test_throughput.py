@@ -78,7 +78,7 @@ def test_the_courses_own_notebooks_are_handed_in(tmp_path):
 def test_one_gpu_is_compared_with_two(tmp_path, monkeypatch):
     """The rates leave out the first student, and one notebook per further judge. Two GPUs must save enough.
 
-    What has been graded is kept for the next call.
+    A second call takes the rates of the first.
     """
     rows, seconds = [], iter([54.0, 26.0])
     recorder = SimpleNamespace(add=lambda bench, case, metric, unit, value: rows.append((case, metric, value)))
