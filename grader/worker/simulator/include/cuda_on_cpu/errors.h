@@ -92,8 +92,6 @@ __forceinline__ CUDA_ON_CPU_UNSEEN static Product<T> operator*(T factor, Coordin
     return block * factor;
 }
 
-CUDA_ON_CPU_UNSEEN static void host_waits();
-
 }  // namespace cuda_on_cpu
 
 #ifndef CUDA_ON_CPU_LINKED  // otherwise prebuilt.py has compiled these functions
@@ -126,13 +124,6 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const
     cuda_on_cpu::traffic.launches = cuda_on_cpu::traffic.atomics = 0;
     *cuda_on_cpu::traffic.counted = 0;
     return taken;
-}
-
-// The worker asks after each call, as torch.cuda.synchronize() asks a GPU. Nothing is wrong: a null pointer.
-extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_failure() {
-    cuda_on_cpu::all_done();
-    cuda_on_cpu::host_waits();
-    return cuda_on_cpu::errors.last == cudaSuccess ? nullptr : cuda_on_cpu::errors.text;
 }
 #endif
 

@@ -69,4 +69,11 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN void 
     }
     host_waits();
 }
+
+// The worker asks after each call, as torch.cuda.synchronize() asks a GPU. Nothing is wrong: a null pointer.
+extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_failure() {
+    cuda_on_cpu::all_done();
+    cuda_on_cpu::host_waits();
+    return cuda_on_cpu::errors.last == cudaSuccess ? nullptr : cuda_on_cpu::errors.text;
+}
 #endif
