@@ -61,6 +61,7 @@ METRICS = (
 _CLOSE = 1.5  # two ratios within this factor agree
 _BUSY = 1.0  # percent, from which on a pipe was used
 _NAME = "Kernel Name"
+_SHOWN = 60  # characters of a kernel's name
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def _number(text: str | None) -> float | None:
 
 def measured(exercise: Exercise, counted: Counted) -> list[str]:
     """Return what the counters say, each sentence with the metric that it rests on."""
-    name = counted.kernel.split("(")[0].replace("`", "")[:60]
+    name = counted.kernel.split("(")[0].replace("`", "").removeprefix("void ")
+    name = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
     said = [f"By Nsight Compute, in the case “{counted.case.name}”, not timed. The longest kernel is `{name}`."]
     if counted.cut:
         said.append(f"Only the first {plural(counted.launches, 'kernel')} of the call were counted.")

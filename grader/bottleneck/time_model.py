@@ -18,7 +18,6 @@ __all__ = [
 ]  # fmt: skip
 
 _LEAST = 0.01  # of a bar: a smaller part is not shown
-_APART = 2.0  # the largest case over the smallest, by their least time
 _RECORDED_SMS = 132  # of the GPUs that the results were recorded on
 
 
@@ -115,44 +114,39 @@ def headroom_of(timings: Iterable[Timing]) -> float | None:
 def time_parts(exercise: Exercise, evidence: Evidence, moved: float) -> tuple[Part, ...]:
     """Divide the time of the largest case on a GPU.
 
-    Its bytes move at a copy's bandwidth, and its operations run at the peak. `moved` is the number of bytes that the
-    simulator counted over those that must move. Launches cost what does not grow with the case, by a line through the
-    smallest and the largest. Bytes and operations overlap: the longer of the two is shown. The rest is waiting: for
-    memory's latency, for a barrier, or for threads that do not fill the GPU.
+    While no kernel runs, the GPU waits for the host: for launches, or for other work there. Without the kernels' times,
+    that is not told from waiting. Bytes move at a copy's bandwidth, and operations run at the peak. `moved` is the
+    number of bytes that the simulator counted over those that must move. Bytes and operations overlap: the longer of
+    the two is shown. The rest is waiting: for memory's latency, for a barrier, or for threads that do not fill the GPU.
     """
     run = evidence.largest
     if roofline_us(exercise, evidence) is None or run is None or run.us is None:
         return ()
-    left = run.us
+    idle = max(0.0, run.us - evidence.kernels_us) if evidence.kernels else None
+    left = run.us - (idle or 0.0)
     memory, compute = _memory_us(exercise, run.case, evidence), _compute_us(exercise, run.case, evidence)
     wanted = [("bytes that must move", memory), ("extra bytes", memory * max(0.0, moved - 1))]
     if compute > memory:
         wanted = [("arithmetic", compute)]
-    launches = _launches_us(exercise, evidence)
-    wanted.append(("launches", launches or 0.0))
     found = {}
     for label, us in wanted:
         found[label] = min(left, us)
         left -= found[label]
-    return _shown(found | {"waiting" if launches is not None else "launches and waiting": left})
-
-
-def _launches_us(exercise: Exercise, evidence: Evidence) -> float | None:
-    """Return the part of a call's time that does not grow with the case, in µs; None if the cases are too similar."""
-    runs = [(_least_us(exercise, run.case, evidence), run.us) for run in evidence.runs if run.us is not None]
-    (small_least, small_us), (large_least, large_us) = min(runs), max(runs)
-    if large_least <= 0 or large_least < _APART * small_least:
-        return None
-    per_least = (large_us - small_us) / (large_least - small_least)
-    return min(small_us, max(0.0, small_us - per_least * small_least))
+    rest = {"launches and waiting": left} if idle is None else {"waiting": left, "launches and the host": idle}
+    return _shown(found | rest)
 
 
 def byte_parts(exercise: Exercise, run: Run) -> tuple[Part, ...]:
-    """Divide the bytes that were counted in the simulator; empty if none were."""
+    """Divide the bytes that were counted in the simulator; empty if none were.
+
+    Without launches of its own, a submission moves all of them by operations of torch.
+    """
     accesses = [each for launch in run.launches for each in launch.accesses]
     used, fetched = sum(each.bytes for each in accesses), sum(max(each.bytes, each.fetched) for each in accesses)
-    must = min(exercise.bytes_moved(run.case), used)
     extra = sum(each.bytes for each in run.operations if each.line)
+    if not run.launches:
+        used, fetched, extra = extra, extra, 0
+    must = min(exercise.bytes_moved(run.case), used)
     sizes = {"must move": must, "moved again": used - must, "fetched, not used": fetched - used, "torch": extra}
     return _shown(sizes) if used else ()
 
@@ -166,7 +160,7 @@ def _shown(sizes: dict[str, float] | dict[str, int]) -> tuple[Part, ...]:
 def moved_again(exercise: Exercise, run: Run | None) -> float:
     """Return the bytes that the simulator counted over those that must move; 1 if none were counted.
 
-    In CUDA C++ and Numba, one warp's sectors stand for all.
+    In CUDA C++ and Numba, one warp's sectors stand for all. Operations of torch beside the kernels count as well.
     """
     if run is None:
         return 1.0
@@ -175,7 +169,8 @@ def moved_again(exercise: Exercise, run: Run | None) -> float:
         return 1 / parts["must move"]
     warps = [each for launch in run.launches for each in launch.warps if each.name == "global"]
     needed = sum(min(each.units, each.needed) * each.count for each in warps)
-    return sum(each.units * each.count for each in warps) / needed if needed else 1.0
+    by_torch = sum(each.bytes for each in run.operations if each.line) / max(1, exercise.bytes_moved(run.case))
+    return (sum(each.units * each.count for each in warps) / needed if needed else 1.0) + by_torch
 
 
 def _least_us(exercise: Exercise, case: Case, evidence: Evidence) -> float:

@@ -235,7 +235,7 @@ _LINES = "Lines that move the most bytes"
 _COUNTERS = "Measured by counters"
 _COLOURS = {
     "bytes that must move": "good", "must move": "good", "arithmetic": "good", "extra bytes": "warn",
-    "moved again": "warn", "launches": "bad", "fetched, not used": "bad", "torch": "calm",
+    "moved again": "warn", "launches and the host": "bad", "fetched, not used": "bad", "torch": "calm",
 }  # fmt: skip
 
 

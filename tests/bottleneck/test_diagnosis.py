@@ -13,6 +13,7 @@ from grader.bottleneck.cause import gain, in_times, ranked, sentence
 from grader.bottleneck.diagnosis import causes
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.explanation import explain, with_why
+from grader.bottleneck.time_model import moved_again
 from grader.exercises import find
 from grader.feedback.report import explanation_as_html, explanation_as_text
 from grader.verdict import Cause, Environment, Timing, Verdict
@@ -219,22 +220,41 @@ def test_no_absurd_ratio_is_stated() -> None:
     assert in_times(2.54) == "2.5 times"
 
 
-def test_launches_cost_what_does_not_grow_with_the_case() -> None:
-    """By a line through the smallest and the largest; with a single case, launches and waiting are not told apart."""
+def test_the_time_without_a_kernel_is_the_hosts() -> None:
+    """Also if there are more launches in a larger case. Without the kernels' times it is not told from waiting."""
     exercise = find("square_matrix")
-    names = [case.name for case in (exercise.plot_cases[0], exercise.timed_cases[-1])]
-    least = [exercise.bytes_moved(each) / 260e3 for each in (exercise.plot_cases[0], exercise.timed_cases[-1])]
-    runs = [{"case": name, "claim": {"us": 500 + 2 * us}} for name, us in zip(names, least, strict=True)]
+    case = exercise.timed_cases[-1]
+    least = exercise.bytes_moved(case) / 260e3
+    kernel = {"name": "square", "count": 4096, "microseconds": 3 * least}
 
-    def parts(*runs: dict[str, Any]) -> dict[str, float]:
-        evidence = Evidence.of_claims(exercise, _GPU | {"runs": [*runs], "codes": [], "kernels": []})
-        return {part.label: part.share for part in breakdown(exercise, "", evidence).parts}
+    def parts(us: float, *kernels: dict[str, Any]) -> dict[str, float]:
+        claims = _GPU | {"runs": [{"case": case.name, "claim": {"us": us}}], "codes": [], "kernels": [*kernels]}
+        found = breakdown(exercise, "", Evidence.of_claims(exercise, claims))
+        return {part.label: part.share for part in found.parts}
 
-    whole = 500 + 2 * least[1]
-    assert parts(*runs) == pytest.approx({
-        "bytes that must move": least[1] / whole, "launches": 500 / whole, "waiting": least[1] / whole
-    })  # fmt: skip
-    assert list(parts(runs[1])) == ["bytes that must move", "launches and waiting"]
+    assert parts(10 * least, kernel) == pytest.approx(
+        {"bytes that must move": 0.1, "waiting": 0.2, "launches and the host": 0.7}
+    )
+    assert parts(2.5 * least, kernel) == pytest.approx({"bytes that must move": 0.4, "waiting": 0.6})
+    assert parts(10 * least) == pytest.approx({"bytes that must move": 0.1, "launches and waiting": 0.9})
+
+
+def test_bytes_that_torch_moves_count_as_well() -> None:
+    """Beside kernels of the submission's own, and if there are none."""
+    unblock = find("unblock")
+    case = unblock.timed_cases[-1]
+    operation = {"name": "sub", "line": 3, "count": 1, "bytes": 4 * unblock.bytes_moved(case)}
+    run = {"case": case.name, "claim": {"launches": [], "operations": [operation]}}
+    alone = Evidence.of_claims(unblock, {"simulated": True, "runs": [run], "codes": []})
+    assert {part.label: part.share for part in breakdown(unblock, "", alone).parts} == {
+        "must move": 0.25, "moved again": 0.75,
+    }  # fmt: skip
+    assert alone.largest is not None
+    assert moved_again(unblock, alone.largest) == 4
+    transpose = find("transpose")
+    copied = _evidence("transpose", {"warps": [_WARP | {"units": 8.0}]}, {}, _COPY)
+    assert copied.largest is not None
+    assert moved_again(transpose, copied.largest) == 2 + 10**9 / transpose.bytes_moved(copied.largest.case)
 
 
 def test_a_verdict_is_explained_by_its_own_times_and_what_the_simulator_counts() -> None:
