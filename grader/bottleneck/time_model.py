@@ -160,7 +160,7 @@ def _shown(sizes: dict[str, float] | dict[str, int]) -> tuple[Part, ...]:
 def moved_again(exercise: Exercise, run: Run | None) -> float:
     """Return the bytes that the simulator counted over those that must move; 1 if none were counted.
 
-    In CUDA C++ and Numba, one warp's sectors stand for all. Operations of torch beside the kernels count as well.
+    In CUDA C++ and Numba, one warp's sectors stand for all. Operations of torch next to the kernels count as well.
     """
     if run is None:
         return 1.0

@@ -221,7 +221,7 @@ def test_no_absurd_ratio_is_stated() -> None:
 
 
 def test_the_time_without_a_kernel_is_the_hosts() -> None:
-    """Also if there are more launches in a larger case. Without the kernels' times it is not told from waiting."""
+    """More launches in a larger case change nothing. Without the kernels' times it is not told from waiting."""
     exercise = find("square_matrix")
     case = exercise.timed_cases[-1]
     least = exercise.bytes_moved(case) / 260e3
@@ -240,7 +240,7 @@ def test_the_time_without_a_kernel_is_the_hosts() -> None:
 
 
 def test_bytes_that_torch_moves_count_as_well() -> None:
-    """Beside kernels of the submission's own, and if there are none."""
+    """They are added to those of kernels, and count alone without any."""
     unblock = find("unblock")
     case = unblock.timed_cases[-1]
     operation = {"name": "sub", "line": 3, "count": 1, "bytes": 4 * unblock.bytes_moved(case)}
