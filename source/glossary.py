@@ -46,8 +46,8 @@
 # | **memory layout** | the order in which a tensor's elements are stored | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
 # | **memory-bound** | limited by the bandwidth of the memory | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **minimum cut** | the cut between forward and backward graph that the fewest bytes cross | [Let the compiler fuse](01_profiling/05_let_the_compiler_fuse.ipynb) |
-# | **Nsight Compute** | NVIDIA's profiler for the inside of a single kernel; `ncu` | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
-# | **Nsight Systems** | NVIDIA's profiler for the timeline of a whole program; `nsys` | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
+# | **Nsight Compute** | NVIDIA's profiler for single kernels, the command `ncu` | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
+# | **Nsight Systems** | NVIDIA's profiler for the timeline of a whole program, the command `nsys` | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **NVTX** | NVIDIA's library for naming ranges of a program, which its profilers then show | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
 # | **outlier** | a measurement far from the others | [Time a GPU call](01_profiling/01_time_a_gpu_call.ipynb) |
 # | **overhead-bound** | limited by launches and Python, so that the GPU waits for work | [Free a pipeline](01_profiling/03_free_a_pipeline.ipynb) |
@@ -95,7 +95,7 @@
 # | **device guard** | a switch to the GPU that holds a tensor, and back | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **dispatcher** | the part of PyTorch that decides which code runs for a call of an operator | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **divergence** | threads of one warp take different branches, which then run one after the other | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
-# | **double buffering** | two buffers in turn: one is filled while the other is read | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
+# | **double buffering** | using two buffers in turn: one is filled while the other is read | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
 # | **DRAM** | the large, slow memory of a GPU, outside its chip; on data-centre GPUs it is HBM | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **dynamic shared memory** | shared memory whose size the launch chooses | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **fake kernel** | the function that describes an operator's result without computing it | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
@@ -119,9 +119,9 @@
 # | **shared memory** | memory on the SM that the threads of a block share | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
 # | **shuffle** | an instruction by which lanes read each other's registers | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
 # | **SM** | streaming multiprocessor, the part of a GPU that runs blocks | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
-# | **stable ABI** | the part of torch that a compiled library can use with later versions, too | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
+# | **stable ABI** | the part of PyTorch's C++ interface that stays the same, so that a compiled library works with later versions | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **stride** | the distance between the elements that neighbouring threads take | [Move bytes well](02_load_inline/02_move_bytes_well.ipynb) |
-# | **template** | C++ code with a type left open, of which the compiler makes a version per type | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
+# | **template** | C++ code that leaves a type open; the compiler makes a version for each type that is used | [Make it an operator](02_load_inline/04_make_it_an_operator.ipynb) |
 # | **TF32** | a tensor core's input format: float32 with 10 of the 23 binary digits of its fraction | [Multiply with tiles](02_load_inline/05_multiply_with_tiles.ipynb) |
 # | **thread** | one run of a CUDA kernel's code, usually for one element or a few | [Square a matrix](02_load_inline/01_square_a_matrix.ipynb) |
 # | **ticket** | a number drawn from an atomic counter, which tells the last block that it is the last | [Reduce to a mean](02_load_inline/03_reduce_to_a_mean.ipynb) |
@@ -132,21 +132,21 @@
 #
 # | term | meaning | taught in |
 # | :--- | :--- | :--- |
-# | **attention** | the operation in which each token takes a weighted mean of the values of others | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
+# | **attention** | an operation that gives each token a weighted mean of the values of all tokens it may see | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **autotuning** | timing several configurations of a kernel at its first launch and keeping the fastest | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **bfloat16** | a type of 16 bits with the range of float32 and 8 significant bits | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
+# | **bfloat16** | a 16-bit type with the range of float32, but only 8 significant bits | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **block** | in Triton, an array with power-of-two sides that a program computes on as a whole | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **causal mask** | lets each token of an attention see only itself and earlier ones | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
-# | **consumers** | the warps that multiply the tiles which a producer has copied | [Compare languages](03_triton/08_compare_languages.ipynb) |
+# | **consumers** | the warps that multiply the tiles that a producer has copied | [Compare languages](03_triton/08_compare_languages.ipynb) |
 # | **CuTe DSL** | the Python form of CUTLASS, NVIDIA's C++ templates for matrix products | [Compare languages](03_triton/08_compare_languages.ipynb) |
-# | **cuTile** | NVIDIA's tile language in Python | [Compare languages](03_triton/08_compare_languages.ipynb) |
+# | **cuTile** | NVIDIA's tile-based kernel language in Python | [Compare languages](03_triton/08_compare_languages.ipynb) |
 # | **deterministic** | giving the same bits each time | [Reduce to a mean in Triton](03_triton/02_reduce_to_a_mean.ipynb) |
 # | **eager** | running each operation at once, as a kernel of its own, without a compiler | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
 # | **epilogue** | the work of a program after its main loop: an activation, and the store of the result | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **FlashAttention** | an attention in tiles, which never stores its matrix of scores | [Fuse an attention](03_triton/06_fuse_an_attention.ipynb) |
 # | **fusing** | computing several operations in one kernel, without a trip to memory in between | [Fuse a softmax](03_triton/03_fuse_a_softmax.ipynb) |
 # | **GEMM** | general matrix multiplication, the name of a matrix product in libraries | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
-# | **Gluon** | a lower-level language in Triton, with layouts, shared memory and barriers written by hand | [Compare languages](03_triton/08_compare_languages.ipynb) |
+# | **Gluon** | a lower-level language within Triton, in which you write layouts, shared memory and barriers by hand | [Compare languages](03_triton/08_compare_languages.ipynb) |
 # | **grid** | the programs of a launch, or its blocks of threads, along up to three axes | [Add two vectors](03_triton/01_add_vectors.ipynb) |
 # | **grouped order** | an order of tiles in which programs that run together read few different tiles | [Multiply matrices](03_triton/04_multiply_matrices.ipynb) |
 # | **hint** | a promise to the compiler about a value, such as that it is a multiple of 4 | [Look inside the compiler](03_triton/07_look_inside_the_compiler.ipynb) |
@@ -199,8 +199,8 @@
 # | :--- | :--- | :--- |
 # | **aliasing** | different frequencies look the same on evenly spaced samples | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **batch** | many problems in one launch | [Search many stars](04_numba_cupy/05_search_many_stars.ipynb) |
-# | **broadcast** | shared memory that gives one value to all threads of a warp in a single load | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
-# | **CSR** | compressed sparse row: rows of different lengths one after another, with offsets | [Search many stars](04_numba_cupy/05_search_many_stars.ipynb) |
+# | **broadcast** | a single load that gives all threads of a warp the same value from shared memory | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
+# | **CSR** | compressed sparse row: rows of different lengths stored one after another, with the offsets of their starts | [Search many stars](04_numba_cupy/05_search_many_stars.ipynb) |
 # | **eclipsing binary** | two stars that take turns hiding each other | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **fast math** | compiler options that trade accuracy for faster division, roots and sines | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **fatbin** | a file with a kernel's machine code for several architectures, and optionally PTX for later ones | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
@@ -213,7 +213,7 @@
 # | **non-uniform FFT** | a fast Fourier transform of uneven samples: spread them over an even grid, transform, correct | [Go past the ladder](04_numba_cupy/04_go_past_the_ladder.ipynb) |
 # | **NVRTC** | NVIDIA's compiler as a library, which compiles a string at run time | [Climb with CuPy](04_numba_cupy/03_climb_with_cupy.ipynb) |
 # | **Nyquist frequency** | half the sampling rate: the highest frequency that even samples can tell from its aliases | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
-# | **offsets** | the places at which series of different lengths start in one vector | [Search many stars](04_numba_cupy/05_search_many_stars.ipynb) |
+# | **offsets** | the positions at which series of different lengths start in one vector | [Search many stars](04_numba_cupy/05_search_many_stars.ipynb) |
 # | **oversampling** | taking several frequencies per peak width, so that no peak is missed | [Find a period](04_numba_cupy/01_find_a_period.ipynb) |
 # | **SASS** | the machine code of a particular NVIDIA GPU | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |
 # | **signature** | the argument types that a kernel is compiled for | [Climb with Numba](04_numba_cupy/02_climb_with_numba.ipynb) |

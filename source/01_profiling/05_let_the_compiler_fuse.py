@@ -255,7 +255,8 @@ compare(prediction, found, how="computed")
 #
 # - removes what nobody uses (**dead code**) and computes once what occurs twice
 # - reuses the memory of a tensor that is no longer needed, so that the peak is lower
-# - may store a tensor in another order, its **memory layout**: for convolutions on a GPU, often with the channels last
+# - may change a tensor's **memory layout**, the order in which its elements are stored: convolutions on a GPU are often
+#   faster with the channels last
 # - picks the fastest of several kernels by timing them (`mode="max-autotune"`)
 # - captures CUDA graphs (`mode="reduce-overhead"`), as in [Free a pipeline](03_free_a_pipeline.ipynb)
 

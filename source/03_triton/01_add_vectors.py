@@ -310,7 +310,8 @@ def vector_add(x, y, out):
 check(vector_add)
 
 # %% [markdown]
-# When `check` passes, launch your kernel yourself, on vectors of your own.
+# When `check` passes, launch your kernel yourself, on vectors of your own. Not before: the next cell runs it in this
+# notebook's process, and a kernel that writes past the end may crash that.
 
 # %%
 x, y = torch.randn(2, 1000, device=device)

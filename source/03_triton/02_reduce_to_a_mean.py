@@ -321,7 +321,7 @@ def mean_triton(x, out):
 check(mean_triton)
 
 # %% [markdown]
-# Now launch it yourself. The mean of 0, 1, … 999 is 499.5.
+# When `check` passes, launch your kernel yourself. The mean of 0, 1, … 999 is 499.5.
 
 # %%
 x, out = torch.arange(1000.0, device=device), torch.zeros(1, device=device)

@@ -330,7 +330,8 @@ def softmax(x, out):
 check(softmax)
 
 # %% [markdown]
-# Now launch it yourself, on the three rows from which the naive softmax made NaN.
+# When `check` passes, launch your kernel yourself, on the three rows that the naive softmax turned into NaN. Now each row
+# should add up to 1.
 
 # %%
 x = torch.tensor([[1.0, 2.0, 3.0], [100.0, 200.0, 300.0], [-200.0, -300.0, -400.0]], device=device)
@@ -496,12 +497,12 @@ torch.library.opcheck(center, (x,))
 
 # %% [markdown]
 # `torch.compile` treats such an operator as a black box. With `torch.library.triton_op` and `wrap_triton` instead, it
-# also sees the launch inside and can optimise around it. Such an operator needs no fake, because the compiler reads the
-# function itself:
+# also sees the launch inside and can optimise around it. Such an operator needs no `register_fake`, because the compiler
+# traces the function itself:
 #
 # ```python
-# @torch.library.triton_op("course::center_seen", mutates_args=())
-# def center_seen(x: torch.Tensor) -> torch.Tensor:
+# @torch.library.triton_op("course::center_traced", mutates_args=())
+# def center_traced(x: torch.Tensor) -> torch.Tensor:
 #     out = torch.empty_like(x)
 #     launch = torch.library.wrap_triton(center_kernel)[(x.shape[0],)]
 #     launch(x, out, x.stride(0), x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))

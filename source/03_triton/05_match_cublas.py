@@ -246,7 +246,8 @@ def matmul_open(a, b, out):
 check(matmul_open)
 
 # %% [markdown]
-# Now launch it yourself. A product with the identity is a good first test: it must return `a`.
+# When `check` passes, launch your kernel yourself. A product with the identity matrix is a good first test: it must
+# return `a`.
 
 # %%
 a, b = torch.randn(96, 64, device=device).half(), torch.eye(64, device=device).half()

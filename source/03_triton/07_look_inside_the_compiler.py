@@ -445,20 +445,19 @@ def widen(x, gain, out):
 check(widen)
 
 # %% [markdown]
-# Now launch it yourself, with gains of 0, 1, 2 and so on.
+# If the report says that loads are narrow, look for yourself:
+# `explore_compiler(wide_kernel, x, gain, out, 1004, 1004, 1000, BLOCK=…)`.
+#
+# When `check` passes, launch your kernel yourself, with gains of 1, 2, 3 and so on.
 
 # %%
-x, gain = torch.randn(8, 1000, device=device), torch.arange(8.0, device=device)
+x, gain = torch.randn(8, 1000, device=device), torch.arange(1.0, 9.0, device=device)
 out = torch.zeros_like(x)
 try:
     widen(x, gain, out)
 except NotImplementedError as stub:
     print(stub)
 print("wrong elements:", (out != x * gain[:, None]).sum().item(), "of", x.numel())
-
-# %% [markdown]
-# If the report says that loads are narrow, look for yourself:
-# `explore_compiler(wide_kernel, x, gain, out, 1004, 1004, 1000, BLOCK=…)`.
 
 # %% [markdown]
 # ## How fast is it?

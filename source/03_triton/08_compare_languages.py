@@ -354,5 +354,5 @@ count_predictions()
 #   product in CUDA C++, step by step
 # - [cuTile Python](https://docs.nvidia.com/cuda/cutile-python/), its language and its compiler
 #
-# **Next:** [Find a period](../04_numba_cupy/01_find_a_period.ipynb), where the Lomb–Scargle ladder begins. Or go back to the
-# [syllabus](../README.ipynb).
+# **Next:** [Find a period](../04_numba_cupy/01_find_a_period.ipynb), where the Lomb–Scargle ladder begins. Or go
+# back to the [syllabus](../README.ipynb).

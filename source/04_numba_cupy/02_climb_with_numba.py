@@ -26,8 +26,6 @@ from grader.explore import (
 device
 
 # %%
-import contextlib
-
 import numpy as np
 
 # %% [markdown]
@@ -154,17 +152,22 @@ def ls_numba_baseline(t, y, freqs, out):
 check(ls_numba_baseline)
 
 # %% [markdown]
-# Now launch it yourself, on the star of the last notebook: copy the data to the GPU, launch, copy the powers back, and
-# look for the highest.
+# When `check` passes and you have a GPU, launch your kernel yourself, on the star of the last notebook. Copy the data to
+# the GPU, launch, copy the powers back, and find the highest one.
 
 # %%
-curve, cycles = load_light_curve(), np.linspace(0.5, 1.5, 10_000)
+curve = load_light_curve()
+cycles = np.linspace(0.5, 1.5, 10_000)  # per day
+
+# %%
 if device == "cuda":
     t, y, freqs = map(cuda.to_device, (curve.t, curve.y, 2 * np.pi * cycles))
     out = cuda.device_array_like(freqs)
-    with contextlib.suppress(NotImplementedError):
+    try:
         ls_numba_baseline(t, y, freqs, out)
         print(f"found: {1 / cycles[out.copy_to_host().argmax()]:.4f} days, published: {curve.published_days:.4f}")
+    except NotImplementedError as stub:
+        print(stub)
 else:
     print("There is no GPU here, so only `check` runs your kernel, in a simulator.")
 
