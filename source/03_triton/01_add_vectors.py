@@ -314,7 +314,7 @@ check(vector_add)
 # notebook's process, and a kernel that writes past the end may crash that.
 
 # %%
-x, y = torch.randn(2, 1000, device=device)
+x, y = torch.randn(2, 1 << 16, device=device)
 out = torch.zeros_like(x)
 try:
     vector_add(x, y, out)

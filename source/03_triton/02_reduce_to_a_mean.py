@@ -321,10 +321,10 @@ def mean_triton(x, out):
 check(mean_triton)
 
 # %% [markdown]
-# When `check` passes, launch your kernel yourself. The mean of 0, 1, … 999 is 499.5.
+# When `check` passes, launch your kernel yourself. The mean of 0, 1, … 4,095 is 2,047.5.
 
 # %%
-x, out = torch.arange(1000.0, device=device), torch.zeros(1, device=device)
+x, out = torch.arange(4096.0, device=device), torch.zeros(1, device=device)
 try:
     mean_triton(x, out)
 except NotImplementedError as stub:

@@ -429,9 +429,9 @@ check(matmul)
 # kernel reads it through its strides, so it needs no copy.
 
 # %%
-a = torch.randint(-3, 4, (40, 80), device=device).half()[:, ::2]
-b = torch.randint(-3, 4, (40, 24), device=device).half()
-out = torch.full((40, 24), torch.nan, dtype=torch.float16, device=device)
+a = torch.randint(-3, 4, (128, 256), device=device).half()[:, ::2]
+b = torch.randint(-3, 4, (128, 128), device=device).half()
+out = torch.full((128, 128), torch.nan, dtype=torch.float16, device=device)
 try:
     matmul(a, b, out)
 except NotImplementedError as stub:
@@ -605,7 +605,7 @@ check(matmul_leaky_relu)
 # result should be a float16 rounding error: here at most 0.001.
 
 # %%
-out = torch.zeros(40, 24, dtype=torch.float16, device=device)
+out = torch.zeros(128, 128, dtype=torch.float16, device=device)
 try:
     matmul_leaky_relu(a, b, out)
 except NotImplementedError as stub:

@@ -250,7 +250,7 @@ check(matmul_open)
 # return `a`.
 
 # %%
-a, b = torch.randn(96, 64, device=device).half(), torch.eye(64, device=device).half()
+a, b = torch.randn(128, 128, device=device).half(), torch.eye(128, device=device).half()
 out = torch.zeros_like(a)
 try:
     matmul_open(a, b, out)

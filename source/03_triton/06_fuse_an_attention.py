@@ -195,11 +195,11 @@ def softmax_long(x, out):
 check(softmax_long)
 
 # %% [markdown]
-# When `check` passes, launch your kernel yourself, on two rows of 100,000 elements. Each row should add up to 1, except
+# When `check` passes, launch your kernel yourself, on two rows of 131,072 elements. Each row should add up to 1, except
 # for rounding, and agree with PyTorch's softmax.
 
 # %%
-x = 10 * torch.randn(2, 100_000, device=device)
+x = 10 * torch.randn(2, 1 << 17, device=device)
 out = torch.zeros_like(x)
 try:
     softmax_long(x, out)
@@ -535,12 +535,12 @@ def attention(q, k, v, out, causal):
 check(attention)
 
 # %% [markdown]
-# When `check` passes, launch your kernel yourself, on the first 200 tokens of `q`, `k` and `v` from above, with a causal
+# When `check` passes, launch your kernel yourself, on the first 256 tokens of `q`, `k` and `v` from above, with a causal
 # mask. The difference from PyTorch's result should be a float16 rounding error: a few thousandths at most.
 
 # %%
-few = [x[:, :200] for x in (q, k, v)]
-out = torch.zeros(2, 200, 64, dtype=torch.float16, device=device)
+few = [x[:, :256] for x in (q, k, v)]
+out = torch.zeros(2, 256, 64, dtype=torch.float16, device=device)
 try:
     attention(*few, out, causal=True)
 except NotImplementedError as stub:

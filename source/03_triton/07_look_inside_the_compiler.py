@@ -451,7 +451,7 @@ check(widen)
 # When `check` passes, launch your kernel yourself, with gains of 1, 2, 3 and so on.
 
 # %%
-x, gain = torch.randn(8, 1000, device=device), torch.arange(1.0, 9.0, device=device)
+x, gain = torch.randn(8, 1024, device=device), torch.arange(1.0, 9.0, device=device)
 out = torch.zeros_like(x)
 try:
     widen(x, gain, out)
