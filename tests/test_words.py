@@ -1,4 +1,4 @@
-"""Tests of grader.words: untrusted text inside a sentence."""
+"""Tests of grader.words: untrusted text and kernels' names inside a sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from grader.feedback.sentences import message_of
 from grader.verdict import Failure
-from grader.words import harmless, on_one_line
+from grader.words import harmless, kernel_name, on_one_line
 
 
 def test_untrusted_text_hides_no_other_text() -> None:
@@ -25,3 +25,13 @@ def test_an_escape_that_is_written_out_stays_one(written: str) -> None:
     said = message_of(Failure("exception", f"ValueError('{written}Passed')"))
     assert said.isprintable()
     assert "Passed" in said
+
+
+def test_a_kernels_name_is_cut_out_of_its_signature() -> None:
+    """A long template is cut off, and says so."""
+    inner = "at::native::ReduceOp<float, at::native::func_wrapper_t<float, at::native::MeanOps<float> > >"
+    reduce = f"void at::native::reduce_kernel<512, 1, {inner}>(int)"
+    assert kernel_name(reduce) == "reduce_kernel<512, 1, ReduceOp<float, func_wrapper_t<float,…"
+    assert kernel_name("transpose_kernel(float const*, float*, int, int)") == "transpose_kernel"
+    assert kernel_name("void (anonymous namespace)::sums<2>(int)") == "sums<2>"
+    assert kernel_name("Memcpy DtoD (Device -> Device)") == "Memcpy DtoD"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from grader.bottleneck.evidence import SECTOR_BYTES, Evidence, Run
 from grader.exercise import Case, Exercise
 from grader.verdict import Cause
-from grader.words import plural
+from grader.words import kernel_name, plural
 
 __all__ = ["METRICS", "Counted", "agreement", "counted_in", "measured"]
 
@@ -61,7 +61,6 @@ METRICS = (
 _CLOSE = 1.5  # two ratios within this factor agree
 _BUSY = 1.0  # percent, from which on a pipe was used
 _NAME = "Kernel Name"
-_SHOWN = 60  # characters of a kernel's name
 
 
 @dataclass(frozen=True)
@@ -111,8 +110,7 @@ def _number(text: str | None) -> float | None:
 
 def measured(exercise: Exercise, counted: Counted) -> list[str]:
     """Return what the counters say, each sentence with the metric that it rests on."""
-    name = counted.kernel.split("(")[0].replace("`", "").removeprefix("void ")
-    name = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+    name = kernel_name(counted.kernel.replace("`", ""))
     said = [f"By Nsight Compute, in the case “{counted.case.name}”, not timed. The longest kernel is `{name}`."]
     if counted.cut:
         said.append(f"Only the first {plural(counted.launches, 'kernel')} of the call were counted.")

@@ -11,11 +11,12 @@ from math import prod
 from typing import Any
 
 from grader.exercise import Case, Exercise
+from grader.words import kernel_name
 
 __all__ = ["Access", "Code", "Evidence", "Launch", "Operation", "Run", "WarpAccess"]
 
 _MOST = 1 << 60
-_CHARACTERS = 60
+_CHARACTERS, _SIGNATURE = 60, 300  # of a name, and of a kernel's C++ signature
 _WIDTHS = (1, 2, 4, 8, 16)  # bytes per thread
 SECTOR_BYTES, WARP = 32, 32
 
@@ -227,7 +228,7 @@ def _sizes(one: dict[str, Any], key: str) -> tuple[int, ...]:
 def _kernel(one: dict[str, Any]) -> Kernel:
     block = _sizes(one, "block")
     return Kernel(
-        name=_text(one, "name"),
+        name=kernel_name(_text(one, "name", _SIGNATURE)),
         count=_number(one, "count"),
         us=_real(one, "microseconds"),
         grid=_sizes(one, "grid"),
@@ -300,10 +301,10 @@ def _dicts(claim: Any) -> Iterable[dict[str, Any]]:
     return [each for each in claim[:200] if isinstance(each, dict)] if isinstance(claim, list) else []
 
 
-def _text(one: dict[str, Any], key: str) -> str:
+def _text(one: dict[str, Any], key: str, limit: int = _CHARACTERS) -> str:
     value = one.get(key)
     plain = value if isinstance(value, str) else ""
-    return "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in plain)[:_CHARACTERS]
+    return "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in plain[:limit])
 
 
 def _number(one: dict[str, Any], key: str) -> int:

@@ -94,7 +94,7 @@ def _seen(exercise: Exercise, gathered: Sequence[Evidence]) -> list[str]:
                 for launch in run.launches
             ]
             if run.us is not None:
-                said.append(f"A call took {time(run.us)} on the GPU, not counting the host's time.")
+                said.append(f"A call took {time(run.us)}, from its start on the GPU to its end there.")
         if (least := roofline_us(exercise, evidence)) is not None:
             said.append(f"By the ceilings of this GPU, it cannot take less than {time(least)}.")
         if (good := good_us(exercise, evidence)) is not None:

@@ -165,9 +165,9 @@ def extra_kernels(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     beside = [each for each in filling if each is not main and each.us >= _LONG * least]
     if not beside or exercise.backend == "torch":
         return
-    names = ", ".join(f"`{each.name.split('(')[0]}`" for each in beside)
+    names = ", ".join(f"`{each.name}`" for each in beside)
     seen = (
-        f"In addition to `{main.name.split('(')[0]}`, {names} {'takes' if len(beside) == 1 else 'take'} "
+        f"In addition to `{main.name}`, {names} {'takes' if len(beside) == 1 else 'take'} "
         f"{time(sum(each.us for each in beside))}, compared with {time(least)} for moving all the data."
     )
     cure = "Do both steps in one kernel, so that the intermediate values stay in registers"
