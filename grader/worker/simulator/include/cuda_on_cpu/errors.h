@@ -134,6 +134,11 @@ extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_
     cuda_on_cpu::host_waits();
     return cuda_on_cpu::errors.last == cudaSuccess ? nullptr : cuda_on_cpu::errors.text;
 }
+
+// Why the last launch was refused, although the submission has read the error; otherwise a null pointer.
+extern "C" __attribute__((visibility("default"), used)) const char* cuda_on_cpu_refused() {
+    return *cuda_on_cpu::errors.reason ? cuda_on_cpu::errors.text : nullptr;
+}
 #endif
 
 [[maybe_unused]] static cudaError_t cudaPeekAtLastError() { return cuda_on_cpu::errors.last; }
