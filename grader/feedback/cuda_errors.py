@@ -12,6 +12,12 @@ _OF_DIM3 = rf"{_QUOTE}(?:const )?(?:u?int3|dim3){_END}"
 _NO_POWER = ("C++ has no power operator.", "Multiply: `x[i] * x[i]`.")
 
 CPP: tuple[Meaning, ...] = (
+    Meaning(
+        rf"no (?:match for|operator) {_QUOTE}(?:operator)?<<{_END}|expression must have integral",
+        "A launch has three angle brackets on each side: here are two, which shift bits in C++.",
+        "Write `{0}<<<grid, block>>>(…)`.",
+        code=r"\b(\w+)\s*<<(?!<)[^<;]+>>\s*\(",
+    ),
     Meaning(r"to binary .operator\^", *_NO_POWER),
     Meaning(r"expression must have integral", *_NO_POWER, code=r"\^"),
     Meaning(rf"invalid type argument of unary {_QUOTE}\*|operand of {_QUOTE}\*", *_NO_POWER, code=r"\*\*"),
@@ -41,9 +47,15 @@ CPP: tuple[Meaning, ...] = (
     ),
     Meaning(
         rf"expected (?:a )?{_QUOTE}\({_END}",
-        "In C++ the condition of an `{0}` is in parentheses.",
+        "In C++ the condition of `{0}` is in parentheses.",
         "Write `{0} (…)`, for example `if (row < height && column < width)`.",
         code=r"\b(if|while|for|switch)\b",
+    ),
+    Meaning(
+        r"expected (?:an )?(?:identifier|expression)",
+        "The condition of `{0}` ends at its first closing parenthesis, before the `{1}`.",
+        "Put one pair of parentheses around the whole condition: `{0} ((…) {1} (…))`.",
+        code=r"\b(if|while)\s*\(.*\)\s*(&&|\|\||and\b|or\b)\s*\(",
     ),
     Meaning(
         r"__global__ function call must be configured",

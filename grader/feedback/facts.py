@@ -153,11 +153,14 @@ _BLOCKS = (2, *range(4, 1025, 4))  # usual numbers of threads along one axis
 
 
 def _covered(m: Mismatch, axis: int) -> tuple[int, int] | None:
-    """How far a matrix was written along an axis, and its size, if only the rest was never written."""
-    if len(m.shape) != 2 or not m.wrong or m.unwritten != m.wrong or m.region_low[1 - axis]:
+    """How far a matrix, or a vector along x, was written along an axis, and its size, if only the rest was not."""
+    low, shape = m.region_low, m.shape
+    if len(shape) == 1:
+        low, shape = (0, *low), (1, *shape)
+    if len(shape) != 2 or not m.wrong or m.unwritten != m.wrong or low[1 - axis]:
         return None
-    first, size = m.region_low[axis], m.shape[axis]
-    return (first, size) if first and m.wrong == (size - first) * m.shape[1 - axis] else None
+    first, size = low[axis], shape[axis]
+    return (first, size) if first and m.wrong == (size - first) * shape[1 - axis] else None
 
 
 _CLOSE = 1e-2  # a smaller relative error is lost precision rather than a wrong formula

@@ -177,6 +177,11 @@ NUMBA: tuple[Meaning, ...] = (
 
 PYTHON: tuple[Meaning, ...] = (
     Meaning(
+        r"assignment destination is read-only",
+        "This line writes to an input, and inputs are read-only.",
+        "Write to `out`. Does the launch pass the arrays in the kernel's order?",
+    ),
+    Meaning(
         r"get_ipython|run_line_magic|run_cell_magic",
         "The cell uses a magic command (`%…` or `!…`), which works only in a notebook.",
         "Move it to a separate cell.",

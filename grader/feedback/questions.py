@@ -216,6 +216,11 @@ WRONG: tuple[_Rule, ...] = (
         anywhere=True,
     ),
     _Rule(
+        lambda f: f.close and f.clues.one_by_one,
+        "The values at {first} are close, and the kernel takes one element at a time: many values added to one "
+        "float32, one after another, lose precision. Load a whole block with `tl.arange`, and add it with `tl.sum`.",
+    ),
+    _Rule(
         lambda f: f.close,
         "The values at {first} are close: is part of the computation in lower precision than float32, or are many "
         "values added to one float32, one after another?",

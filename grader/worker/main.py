@@ -307,7 +307,7 @@ def main(fd: int, device: str) -> None:
         except BaseException as error:
             found = _described(error)
             if device == "simulator" and found["kind"] == "exception":
-                found |= _only_interpreted(error)
+                found = _said_by_kernel(error) or found | _only_interpreted(error)
             answer = {"failure": found}
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # a submission may have closed them
@@ -320,6 +320,14 @@ def _described(error: BaseException) -> dict[str, Any]:
         return describe(error, Path("submission.py"))
     except BaseException:
         return {"kind": "exception", "message": f"{type(error).__name__}, which cannot be shown", "line": None}
+
+
+def _said_by_kernel(error: BaseException) -> dict[str, Any] | None:
+    """Return the failure of a kernel of CUDA C++ if the submission passed on only its number, or None."""
+    from grader.worker.simulator import cuda_library
+
+    in_words = cuda_library.in_words(error) if isinstance(error, Exception) else error
+    return None if in_words is error else _described(in_words)
 
 
 def _only_interpreted(error: BaseException) -> dict[str, Any]:

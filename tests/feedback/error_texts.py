@@ -94,9 +94,16 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
     ("TypeError: 'tuple' object cannot be interpreted as an integer", "k[(4,), 128](x)", "has no threads"),
     ("error: expected '(' before 'row'", "    if row < height {", "Write `if (…)`"),
     ("error: unrecognized token", "int row = 3; # the row", "C++ comments begin with `//`"),
+    ("error: no match for 'operator<<'", "    kernel<<grid, block>>(x, n);", "`kernel<<<grid, block>>>(…)`"),
+    (
+        "error: expected identifier before '(' token",
+        "    if (row < height) && (column < width) {",
+        "`if ((…) && (…))`",
+    ),
 )
 
 TEXTS: tuple[tuple[str, str], ...] = (
+    ("ValueError: assignment destination is read-only", "Write to `out`"),
     # the simulators, and nvcc
     ("The kernel wrote to `x`, which is an input.", "Are `x` and the output exchanged"),
     ("argument 1 of 'k' is an array, but the kernel's parameter is a number", "argument 1 is an array"),

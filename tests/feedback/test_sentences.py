@@ -140,7 +140,7 @@ def test_a_program_id_without_its_block_size() -> None:
     """If most of the tail is unwritten, the first question is about the block size as a factor."""
     for first in (1120, 1601):  # blocks of 1024 and of 64
         said = describe(unwritten(vector(98_432, first, 98_431)), exercise=VECTOR_ADD)
-        assert "Is `program_id` multiplied by the block size? Is the grid rounded up" in said
+        assert "the block of a program begins at `program_id * BLOCK_SIZE`" in said
 
 
 def test_one_program_for_all_rows() -> None:
@@ -188,6 +188,8 @@ def test_blocks_that_overlap() -> None:
     assert "a block begins at `blockIdx.x * blockDim.x`" in said
     assert "rounded up" not in said
     assert "Is the grid rounded up in x" in said_of(verdict_on("square_matrix", (2, rounded)))
+    assert "Neighbouring programs overlap" in said_of(verdict_on("vector_add", (2, unwritten(vector(1024, 513, 1023)))))
+    assert "overlap" not in said_of(verdict_on("vector_add", (2, unwritten(vector(1024, 512, 1023)))))
 
 
 def test_nothing_was_written() -> None:

@@ -172,7 +172,7 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
         ),
         Suspect(
             "The first or the last tile along K is missing: an off-by-one error in the loop over K, which takes "
-            "`tl.cdiv(K, BLOCK_K)` steps and starts with step 0.",
+            "`tl.cdiv(K, BLOCK_K)` steps and starts with step 0. Or the last product replaces the sum of the others.",
             one_of(_a_step_missing),
         ),
         Suspect(

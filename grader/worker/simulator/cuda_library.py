@@ -9,6 +9,7 @@ from typing import Any
 __all__ = [
     "Buffer",
     "counted",
+    "in_words",
     "raise_failure",
     "returned",
     "send_buffers",
@@ -81,6 +82,16 @@ def raise_failure() -> None:
     for failure in _failures.values():
         if text := failure():
             raise RuntimeError(text.decode())
+
+
+def in_words(error: Exception) -> Exception:
+    """The error, or one that also says why a kernel failed, if the submission passed on no more than CUDA's number."""
+    for library in _libraries.values():
+        for ask in (library.cuda_on_cpu_failure, library.cuda_on_cpu_refused):
+            ask.restype = ctypes.c_char_p
+            if (text := (ask() or b"").decode(errors="replace")) and text not in str(error):
+                return RuntimeError(f"{error}: {text}".removeprefix(": ")).with_traceback(error.__traceback__)
+    return error
 
 
 def returned() -> None:

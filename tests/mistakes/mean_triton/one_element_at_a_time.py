@@ -1,5 +1,5 @@
 # mistake: a loop loads single elements and adds each to one float32
-# says: are many values added to one float32, one after another?
+# says: the kernel takes one element at a time: many values added to one float32
 # runs: simulator
 
 from functools import cache

@@ -1,5 +1,5 @@
 # mistake: the condition has no parentheses
-# says: In C++ the condition of an `if` is in parentheses.
+# says: In C++ the condition of `if` is in parentheses.
 # runs: anywhere
 
 import ctypes

@@ -125,6 +125,11 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const
     *cuda_on_cpu::traffic.counted = 0;
     return taken;
 }
+
+// Why the last launch was refused, although the submission has read the error; otherwise a null pointer.
+extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_refused() {
+    return *cuda_on_cpu::errors.reason ? cuda_on_cpu::errors.text : nullptr;
+}
 #endif
 
 [[maybe_unused]] static cudaError_t cudaPeekAtLastError() { return cuda_on_cpu::errors.last; }
