@@ -4,7 +4,6 @@
 
 import ctypes
 
-import torch
 from torch.utils.cpp_extension import load_inline
 
 source = r"""
@@ -17,7 +16,10 @@ extern "C" int go(const float* x, float* out, int h, int w) {
     return cudaGetLastError();
 }
 """
-lib = ctypes.CDLL(load_inline("square_matrix_v", cpp_sources="", cuda_sources=source, no_implicit_headers=True, is_python_module=False))
+path = load_inline(
+    "square_matrix_v", cpp_sources="", cuda_sources=source, no_implicit_headers=True, is_python_module=False
+)
+lib = ctypes.CDLL(path)
 lib.go.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
 lib.go.restype = ctypes.c_int
 

@@ -2,7 +2,6 @@
 # says: Neighbouring programs overlap
 # runs: anywhere
 
-import torch
 import triton
 import triton.language as tl
 
