@@ -326,7 +326,10 @@ def _said_by_kernel(error: BaseException) -> dict[str, Any] | None:
     """Return the failure of a kernel of CUDA C++ if the submission passed on only its number, or None."""
     from grader.worker.simulator import cuda_library
 
-    in_words = cuda_library.in_words(error) if isinstance(error, Exception) else error
+    try:
+        in_words = cuda_library.in_words(error) if isinstance(error, Exception) else error
+    except BaseException:  # of the submission's own exception, when it is shown
+        return None
     return None if in_words is error else _described(in_words)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = [
 
 _failures: dict[str, Callable[[], bytes | None]] = {}  # by path of the extension
 _libraries: dict[str, ctypes.CDLL] = {}
+_OF_LAUNCH = re.compile(r"cuda|launch|kernel|\berr|\bcode\b|\bstatus\b|\b[19]\W*$", re.IGNORECASE)  # 1, 9: refused
 waits: list[Callable[[], None]] = []  # to call when the host waits for the GPU
 _buffers: tuple[Buffer, ...] = ()
 _scratch: tuple[Buffer, ...] = ()
@@ -85,12 +87,19 @@ def raise_failure() -> None:
 
 
 def in_words(error: Exception) -> Exception:
-    """The error, or one that also says why a kernel failed, if the submission passed on no more than CUDA's number."""
+    """The error, or one that also says why a kernel failed, if the submission passed on no more than CUDA's number.
+
+    A submission may have handled a refused launch that it asked about, so only an error about a launch names that one.
+    """
+    said = str(error)
     for library in _libraries.values():
-        for ask in (library.cuda_on_cpu_failure, library.cuda_on_cpu_refused):
+        asked = [library.cuda_on_cpu_failure]
+        if not said or _OF_LAUNCH.search(said):
+            asked.append(library.cuda_on_cpu_refused)
+        for ask in asked:
             ask.restype = ctypes.c_char_p
-            if (text := (ask() or b"").decode(errors="replace")) and text not in str(error):
-                return RuntimeError(f"{error}: {text}".removeprefix(": ")).with_traceback(error.__traceback__)
+            if (text := (ask() or b"").decode(errors="replace")) and text not in said:
+                return RuntimeError(f"{said}: {text}".removeprefix(": ")).with_traceback(error.__traceback__)
     return error
 
 
