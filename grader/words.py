@@ -7,6 +7,7 @@ import unicodedata
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?")
 _NAMESPACES = re.compile(r"\(anonymous namespace\)::|\b(?:at|native|c10|cuda|std|__4)::")
+_CASTS = re.compile(r"\([a-z ]+\)(?=-?\d)")  # Nsight Compute writes `<(int)4>`
 _KEPT = "\n\t"
 LINE_CHARACTERS = 500  # of an untrusted line: searching it takes quadratic time
 
@@ -30,7 +31,7 @@ def on_one_line(name: str) -> str:
 
 def kernel_name(signature: str, limit: int = 60) -> str:
     """The name in a kernel's C++ signature, without parameters and PyTorch's namespaces: `reduce_kernel<512, 1…`."""
-    name = _NAMESPACES.sub("", signature).split("(")[0].removeprefix("void ").strip()
+    name = _CASTS.sub("", _NAMESPACES.sub("", signature)).split("(")[0].removeprefix("void ").strip()
     return name if len(name) <= limit else name[: limit - 1] + "…"
 
 

@@ -34,4 +34,5 @@ def test_a_kernels_name_is_cut_out_of_its_signature() -> None:
     assert kernel_name(reduce) == "reduce_kernel<512, 1, ReduceOp<float, func_wrapper_t<float,…"
     assert kernel_name("transpose_kernel(float const*, float*, int, int)") == "transpose_kernel"
     assert kernel_name("void (anonymous namespace)::sums<2>(int)") == "sums<2>"
+    assert kernel_name("void at::native::fill<(int)4, (bool)1, (int)-1>(int, float)") == "fill<4, 1, -1>"
     assert kernel_name("Memcpy DtoD (Device -> Device)") == "Memcpy DtoD"

@@ -122,7 +122,7 @@ def time_parts(exercise: Exercise, evidence: Evidence, moved: float) -> tuple[Pa
     run = evidence.largest
     if roofline_us(exercise, evidence) is None or run is None or run.us is None:
         return ()
-    idle = max(0.0, run.us - evidence.kernels_us) if evidence.kernels else None
+    idle = max(0.0, run.us - busy) if (busy := evidence.kernels_us) else None
     left = run.us - (idle or 0.0)
     memory, compute = _memory_us(exercise, run.case, evidence), _compute_us(exercise, run.case, evidence)
     wanted = [("bytes that must move", memory), ("extra bytes", memory * max(0.0, moved - 1))]
@@ -141,6 +141,10 @@ def byte_parts(exercise: Exercise, run: Run) -> tuple[Part, ...]:
 
     Without launches of its own, a submission moves all of them by operations of torch.
     """
+    return _shown(_byte_sizes(exercise, run))
+
+
+def _byte_sizes(exercise: Exercise, run: Run) -> dict[str, int]:
     accesses = [each for launch in run.launches for each in launch.accesses]
     used, fetched = sum(each.bytes for each in accesses), sum(max(each.bytes, each.fetched) for each in accesses)
     extra = sum(each.bytes for each in run.operations if each.line)
@@ -148,7 +152,7 @@ def byte_parts(exercise: Exercise, run: Run) -> tuple[Part, ...]:
         used, fetched, extra = extra, extra, 0
     must = min(exercise.bytes_moved(run.case), used)
     sizes = {"must move": must, "moved again": used - must, "fetched, not used": fetched - used, "torch": extra}
-    return _shown(sizes) if used else ()
+    return sizes if used else {}
 
 
 def _shown(sizes: dict[str, float] | dict[str, int]) -> tuple[Part, ...]:
@@ -164,9 +168,9 @@ def moved_again(exercise: Exercise, run: Run | None) -> float:
     """
     if run is None:
         return 1.0
-    parts = {part.label: part.share for part in byte_parts(exercise, run)}
-    if parts.get("must move"):
-        return 1 / parts["must move"]
+    sizes = _byte_sizes(exercise, run)
+    if sizes.get("must move"):
+        return sum(sizes.values()) / sizes["must move"]
     warps = [each for launch in run.launches for each in launch.warps if each.name == "global"]
     needed = sum(min(each.units, each.needed) * each.count for each in warps)
     by_torch = sum(each.bytes for each in run.operations if each.line) / max(1, exercise.bytes_moved(run.case))

@@ -237,6 +237,7 @@ def test_the_time_without_a_kernel_is_the_hosts() -> None:
     )
     assert parts(2.5 * least, kernel) == pytest.approx({"bytes that must move": 0.4, "waiting": 0.6})
     assert parts(10 * least) == pytest.approx({"bytes that must move": 0.1, "launches and waiting": 0.9})
+    assert parts(10 * least, kernel | {"microseconds": 0}) == parts(10 * least)
 
 
 def test_bytes_that_torch_moves_count_as_well() -> None:
@@ -251,6 +252,9 @@ def test_bytes_that_torch_moves_count_as_well() -> None:
     }  # fmt: skip
     assert alone.largest is not None
     assert moved_again(unblock, alone.largest) == 4
+    run["claim"] = {"launches": [], "operations": [operation | {"bytes": 200 * unblock.bytes_moved(case)}]}
+    alone = Evidence.of_claims(unblock, {"simulated": True, "runs": [run], "codes": []})
+    assert moved_again(unblock, alone.largest) == 200  # although so small a part of a bar is not shown
     transpose = find("transpose")
     copied = _evidence("transpose", {"warps": [_WARP | {"units": 8.0}]}, {}, _COPY)
     assert copied.largest is not None
