@@ -46,7 +46,6 @@ nav.course a, .jp-RenderedHTMLCommon a { color: var(--jp-content-link-color); te
 .jp-RenderedHTMLCommon table { display: block; overflow-x: auto; max-width: 100%; width: fit-content; }
 math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "DejaVu Math TeX Gyre", math; }
 .jp-RenderedHTMLCommon math[display=block] { overflow: auto hidden; padding-block: 0.4em; }
-.jp-OutputArea-output { overflow-x: auto; }
 .jp-OutputArea-output pre { overflow-wrap: anywhere; word-break: normal; }
 .jp-RenderedText pre.columns { white-space: pre; }
 .jp-OutputArea-output img, .jp-OutputArea-output svg, .jp-RenderedHTMLCommon img { max-width: 100%; height: auto; }

@@ -110,9 +110,3 @@ def test_astropy_gets_the_ladders_problem(monkeypatch: pytest.MonkeyPatch) -> No
             assert not asked["fit_mean"]
             assert not asked["center_data"]
             assert asked["normalization"] == "psd"
-
-
-def test_a_way_on_top_of_another_library_needs_both() -> None:
-    """Each library is named once, and both that call nifty-ls ask for it."""
-    assert len({library.label for library in LIBRARIES}) == len(LIBRARIES)
-    assert all("nifty_ls" in library.needs for library in LIBRARIES if "nifty" in library.label)

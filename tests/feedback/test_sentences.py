@@ -136,13 +136,6 @@ def said_of(verdict: Verdict, source: str = "") -> str:
     return f"{summary.failing.name}: {' '.join(summary.sentences)}"
 
 
-def test_a_program_id_without_its_block_size() -> None:
-    """If most of the tail is unwritten, the first question is about the block size as a factor."""
-    for first in (1120, 1601):  # blocks of 1024 and of 64
-        said = describe(unwritten(vector(98_432, first, 98_431)), exercise=VECTOR_ADD)
-        assert "the block of a program begins at `program_id * BLOCK_SIZE`" in said
-
-
 def test_one_program_for_all_rows() -> None:
     """If only row 0 is written, the report describes the case without padding and does not mention the stride."""
     said = said_of(verdict_on(

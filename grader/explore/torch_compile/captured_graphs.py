@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, write
+from grader.feedback.report import code
 from grader.words import plural
 
 _JUMP = "Python needs a value of a tensor to choose a branch."  # Dynamo's "generic_jump"
@@ -47,16 +47,11 @@ class Breaks:
         left = "text-align:left; vertical-align:top"
         rows = "".join(
             f"<tr><td>{one.line}</td><td style='{left}'><code>{escape(one.code)}</code></td>"
-            f"<td style='{left}'>{_marked_up(one.reason)}</td></tr>"
+            f"<td style='{left}'>{code(one.reason)}</td></tr>"
             for one in self.found
         )
         head = f"<tr><th>line</th><th style='{left}'>code</th><th style='{left}'>why the graph ends here</th></tr>"
         return f"<table>{head}{rows}</table><p>{self._summary()}</p>" if rows else f"<p>{self._summary()}</p>"
-
-
-def _marked_up(reason: str) -> str:
-    """Dynamo's reason as HTML: it has names of functions in backticks."""
-    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(reason))
 
 
 def graph_breaks(function: Callable[..., Any], *arguments: Any) -> Breaks:
