@@ -94,7 +94,7 @@ __forceinline__ CUDA_ON_CPU_UNSEEN static Product<T> operator*(T factor, Coordin
 
 }  // namespace cuda_on_cpu
 
-#ifndef CUDA_ON_CPU_LINKED  // otherwise prebuilt.py has compiled these functions
+#ifndef CUDA_ON_CPU_LINKED  // otherwise header_build.py has compiled these functions
 // What `observe` kept, an overflow, and why a result is NaN, each once, or a null pointer.
 extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_observed() {
     static char taken[sizeof cuda_on_cpu::errors.observed];
