@@ -1,7 +1,7 @@
 """Each reference solution by both clocks, in turn on one GPU: the points, and how far the ratios differ.
 
-The practice clock is the one for machines whose processes cannot share a GPU's memory. `PRACTICE_SHARE=1-of-2` grades a
-part of the exercises.
+The practice clock is the one for machines whose processes cannot share a GPU's memory. `PRACTICE_OF=widen,ls_open`
+grades these exercises only.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def practice(recorder: Recorder) -> None:
         Fault: a reference earns less by one of the clocks, or the median ratio differs by more than 3 %.
     """
     limit, faults, differences = Limit(_LIMIT_S), [], []
-    share, shares = map(int, os.environ.get("PRACTICE_SHARE", "1-of-1").split("-of-"))
+    chosen = [name for name in os.environ.get("PRACTICE_OF", "").split(",") if name] or list(EXERCISES)
     with _judge("auto") as own, _judge("host") as by_practice:
-        for name, exercise in list(EXERCISES.items())[share - 1 :: shares]:
+        for name, exercise in ((name, EXERCISES[name]) for name in chosen):
             if not limit.allows(_LONGEST_S):
                 print(f"{name} and later exercises were not begun: no time is left.", flush=True)
                 break

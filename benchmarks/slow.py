@@ -3,6 +3,7 @@
     python -m benchmarks slow
     python -m benchmarks.slow simulator|cuda [--at-once N]
     python -m benchmarks.slow show|record
+    python -m benchmarks slow:again
 
 The first form needs a GPU. The second gathers only the evidence of one device. `show` prints what the evidence so far
 says about each file, and `record` makes the rows from it again, after a change to the causes.
@@ -37,13 +38,13 @@ from grader.errors import GraderError
 from grader.exercises import find
 from grader.hardware import gpus
 from grader.judge.gpu.ceilings import Machine
-from grader.judge.service import Judge
+from grader.judge.service import Judge, evidence_of
 from grader.results import RESULTS
 from grader.verdict import Cause
 from tests.honest import corpus as honest
 from tests.slow.corpus import Slow, corpus
 
-__all__ = ["Answer", "Text", "answers", "gather", "reached", "slow", "texts"]
+__all__ = ["Answer", "Text", "again", "answers", "gather", "reached", "slow", "texts"]
 
 EVIDENCE = RESULTS / "slow"
 _FILE_S = 8.0  # a file is not begun with less time left
@@ -52,6 +53,7 @@ _HONEST = 2  # fast submissions of each exercise
 _COMPILES_LONG = ("spilling_tile", "float32_tiles", "no_dot")
 _NEAR = 0.25  # of the reached gain
 _FIRST = 2  # causes that count as named
+_LONG_S = 10.0  # of a call that is made again
 
 Device = Literal["cuda", "simulator"]
 
@@ -238,6 +240,25 @@ def _machine() -> tuple[Machine, str, str]:
     claims = last["claims"]
     names = {name: claims[name] for name in ("gpu", "driver", "torch", "copy_gbps", "peak_tflops", "multiprocessors")}
     return Machine(device="cuda", triton="", python="", l2_bytes=0, **names), last["commit"], last["date"]
+
+
+def again(recorder: Recorder) -> None:
+    """Rows `slow/seconds`: the first and the second `explain` of each text whose evidence took long on the GPU."""
+    limit = Limit(900)
+    long = [text for text in texts() if _known("cuda").get(text.name, {}).get("seconds", 0) > _LONG_S]
+    with Judge("cuda") as judge, Judge("simulator") as beside:
+        for each in judge, beside:
+            each.claims(solution("vector_add"), "vector_add")  # the session is warm
+        for text in long:
+            for number in ("first", "second"):
+                if not limit.allows(_FILE_S):
+                    print(f"{text.name} and those after it were not explained: no time is left.")
+                    return
+                begun = time.monotonic()
+                evidence_of([judge, beside], text.source, text.exercise)
+                seconds = time.monotonic() - begun
+                print(f"{text.name:40} {number} {seconds:6.1f} s", flush=True)
+                recorder.add("slow/seconds", text.name, f"{number}_s", "s", seconds)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -43,8 +43,8 @@ def _recorder(rows: list[tuple[str, str, float]]) -> Any:
 
 
 def test_each_clock_grades_and_the_ratios_are_compared(rows, monkeypatch):
-    """A share takes every other exercise. The variable is as it was afterwards."""
-    monkeypatch.setenv("PRACTICE_SHARE", "2-of-2")
+    """Only the named exercise is graded. The variable is as it was afterwards."""
+    monkeypatch.setenv("PRACTICE_OF", "softmax")
     practice.practice(_recorder(rows))
     assert {bench for bench, _, _ in rows} == {"practice/softmax"}
     assert [value for _, metric, value in rows if metric == "times_as_large"] == [8, 1]
