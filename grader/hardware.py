@@ -17,6 +17,7 @@ from pathlib import Path
 CUDA_13_DRIVER = 580  # the oldest driver branch that runs CUDA 13
 _PLACES = Path("/usr/local")
 _INSTALLED = (_PLACES / "cuda", Path("/opt/cuda"))
+_NSIGHT = Path("/opt/nvidia/nsight-compute")
 _CUDA_13_CAPABILITY = 7.5  # the oldest cards that CUDA 13 builds for: Turing
 
 
@@ -93,8 +94,19 @@ def nsight_compute() -> Path | None:
     """Nsight Compute's program `ncu`: on PATH, in a CUDA toolkit, or in its own folder; None if it is not installed."""
     found = [Path(program)] if (program := shutil.which("ncu")) else []
     found += [home / "bin" / "ncu" for home in _system_homes()]
-    found += sorted(Path("/opt/nvidia/nsight-compute").glob("*/ncu"), key=_numbers, reverse=True)
+    found += sorted(_NSIGHT.glob("*/ncu"), key=_numbers, reverse=True)
     return next((path for path in found if os.access(path, os.X_OK)), None)
+
+
+def nsight_modules(program: Path) -> list[Path]:
+    """The folders with Nsight Compute's Python module `ncu_report`, first that of this `ncu`, then by version.
+
+    In a toolkit's `bin`, `ncu` is a script, and Nsight Compute is next to `bin` or in its own folder.
+    """
+    home = program.resolve().parent
+    found = [*home.parent.glob("nsight-compute-*"), *home.parent.glob("nsight-compute/*"), *_NSIGHT.glob("*")]
+    folders = [home, *sorted(found, key=_numbers, reverse=True)]
+    return [each / "extras" / "python" for each in folders if (each / "extras" / "python").is_dir()]
 
 
 def cuda_version(home: Path) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from grader import hardware
-from grader.hardware import Gpu, cuda_home, cuda_version, extra, gpus, torch_cuda
+from grader.hardware import Gpu, cuda_home, cuda_version, extra, gpus, nsight_modules, torch_cuda
 
 HOPPER = Gpu("NVIDIA H200", "580.95.05", 143771, "9.0")
 
@@ -182,6 +182,26 @@ def test_an_nvcc_that_is_only_a_script_does_not_hide_its_toolkit(bare: Path) -> 
     for older in ("12.9", "9.2"):
         _toolkit(bare / "usr" / f"cuda-{older}", 9020)
     assert cuda_home() == newest
+
+
+def test_the_module_of_ncu_is_found_beside_it_or_beside_the_toolkits_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest first, after the one next to the program; a link is followed."""
+    monkeypatch.setattr(hardware, "_NSIGHT", tmp_path / "opt")
+    homes = [
+        tmp_path / "cuda" / "nsight-compute-2025.3.1",
+        tmp_path / "opt" / "2025.10.0",
+        tmp_path / "opt" / "2024.1.0",
+    ]
+    for home in homes:
+        (home / "extras" / "python").mkdir(parents=True)
+        _program(home / "ncu", "exit 0")
+    script = _program(tmp_path / "cuda" / "bin" / "ncu", "exit 0")
+    assert nsight_modules(script) == [homes[at] / "extras" / "python" for at in (1, 0, 2)]
+    link = tmp_path / "ncu"
+    link.symlink_to(homes[2] / "ncu")
+    assert nsight_modules(link)[0] == homes[2] / "extras" / "python"
 
 
 def test_pips_toolkit_can_be_linked_with(bare: Path) -> None:

@@ -12,7 +12,7 @@ from grader.exercise import Case, Exercise
 from grader.verdict import Cause
 from grader.words import kernel_name, plural
 
-__all__ = ["METRICS", "Counted", "agreement", "counted_in", "measured"]
+__all__ = ["METRICS", "TIME", "WAITS", "Counted", "agreement", "counted_in", "measured"]
 
 TIME = "gpu__time_duration.sum"
 DRAM_READ, DRAM_WRITTEN, L2 = "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum"
@@ -30,20 +30,17 @@ _LIMITS = {
     "launch__occupancy_limit_warps": "its warps",
     "launch__occupancy_limit_blocks": "the number of blocks",
 }
-_STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
-_STALLS = {
-    _STALL.format(name): reason
-    for name, reason in {
-        "long_scoreboard": "values from global memory or L2",
-        "short_scoreboard": "values from shared memory or a slow instruction",
-        "barrier": "the other warps at a barrier",
-        "lg_throttle": "room in the queue for global memory",
-        "mio_throttle": "room in the queue for shared memory",
-        "math_pipe_throttle": "a busy arithmetic pipe",
-        "wait": "a fixed delay between instructions",
-        "not_selected": "its turn: other warps were ready too",
-    }.items()
+WAITS = {  # what a warp waits for, by the reason's name in metrics
+    "long_scoreboard": "values from global memory or L2",
+    "short_scoreboard": "values from shared memory or a slow instruction",
+    "barrier": "the other warps at a barrier",
+    "lg_throttle": "room in the queue for global memory",
+    "mio_throttle": "room in the queue for shared memory",
+    "math_pipe_throttle": "a busy arithmetic pipe",
+    "wait": "a fixed delay between instructions",
+    "not_selected": "its turn: other warps were ready too",
 }
+_STALLS = {f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio": what for name, what in WAITS.items()}
 TENSOR, FP64 = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", (
     "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active"
 )  # fmt: skip
@@ -68,7 +65,7 @@ class Counted:
     """The counters of one call. `values` are by metric, in bytes, ns, percent or counts, as far as the GPU has them.
 
     Times and bytes are sums over all `launches`; the rest is about `kernel`, the launch that took longest. With
-    `cut`, the call launched more kernels than were counted.
+    `cut`, the call launched more kernels than were counted. `lines` are sentences about single lines of that kernel.
     """
 
     case: Case
@@ -76,6 +73,7 @@ class Counted:
     launches: int
     values: Mapping[str, float]
     cut: bool = False
+    lines: tuple[str, ...] = ()
 
     @property
     def dram(self) -> float | None:
@@ -114,7 +112,7 @@ def measured(exercise: Exercise, counted: Counted) -> list[str]:
     said = [f"By Nsight Compute, in the case “{counted.case.name}”, not timed. The longest kernel is `{name}`."]
     if counted.cut:
         said.append(f"Only the first {plural(counted.launches, 'kernel')} of the call were counted.")
-    return [*said, *_bytes(exercise, counted), *_accesses(counted.values), *_threads(counted.values)]
+    return [*said, *_bytes(exercise, counted), *_accesses(counted.values), *_threads(counted.values), *counted.lines]
 
 
 def _bytes(exercise: Exercise, counted: Counted) -> Iterator[str]:

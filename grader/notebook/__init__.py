@@ -55,8 +55,8 @@ def explain(exercise: object = None, *, counters: bool = False) -> None:
 
     Args:
         exercise: the function, or the id of its exercise.
-        counters: whether to also read the hardware counters, on a GPU with Nsight Compute (`ncu`). This runs the cell
-            once more, outside the sandbox.
+        counters: whether to also read the hardware counters, on a GPU with Nsight Compute (`ncu`): of the call, and of
+            the lines that matter. This runs the cell once more, outside the sandbox.
 
     Raises:
         GraderError: there is no such exercise, or its cell cannot be found.

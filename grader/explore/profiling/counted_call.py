@@ -9,20 +9,24 @@ code, and no judge uses it. This file is also the program that `ncu` runs:
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from grader.bottleneck.counters import METRICS, Counted, counted_in
 from grader.bottleneck.evidence import Evidence
+from grader.bottleneck.line_counters import by_line
 from grader.exercise import Case, Exercise
 from grader.exercises import find
-from grader.hardware import nsight_compute, toolkit
+from grader.explore.profiling.report_lines import FILE
+from grader.hardware import nsight_compute, nsight_modules, toolkit
 
 __all__ = ["count", "run_ncu"]
 
@@ -50,14 +54,31 @@ def count(exercise: Exercise, source: str, gathered: Sequence[Evidence]) -> Coun
     runs = [run for run in on_gpu.runs if run.case.name in timed] or on_gpu.runs
     case = max(runs, key=lambda run: run.us or 0.0).case
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "submission.py")
+        path, report = Path(folder, FILE), Path(folder, "report.ncu-rep")
         path.write_text(source, encoding="utf-8")
-        options = ["--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(METRICS)]
+        options = ["--export", str(report), "--metrics", ",".join(METRICS), "--section", "SourceCounters"]
         options += ["--profile-from-start", "off", "--launch-count", str(_LAUNCHES)]
         options += ["--target-processes", "application-only"]
         words = ["-m", "grader.explore.profiling.counted_call", exercise.id, str(path), case.name]
         printed = run_ncu([str(program), *options], words, folder, _LIMIT_S)
-    return counted_in(printed, case, _LAUNCHES) or _why_not(printed)
+        if not report.exists():
+            return _why_not(printed)
+        options = ["--import", str(report), "--csv", "--page", "raw", "--print-units", "base"]
+        table = _run([str(program), *options], folder, _LIMIT_S)
+        counted = counted_in(table, case, _LAUNCHES)
+        if counted is None:
+            return _why_not(printed + table)
+        return replace(counted, lines=_lines(program, report, source))
+
+
+def _lines(program: Path, report: Path, source: str) -> tuple[str, ...]:
+    """What the report says about single lines; nothing if it cannot be read."""
+    words = ["-m", "grader.explore.profiling.report_lines", str(report), *map(str, nsight_modules(program))]
+    printed = run_ncu([], words, report.parent, _LIMIT_S)
+    try:
+        return by_line(json.loads(printed.strip().rpartition("\n")[2]), source)
+    except ValueError:
+        return ()
 
 
 def _why_not(printed: str) -> str:
@@ -76,6 +97,10 @@ def run_ncu(tool: Sequence[str], words: Sequence[str], folder: str | Path, limit
 
     After `limit_s` seconds all of its processes are ended. An empty `tool` runs Python alone.
     """
+    return _run([*tool, sys.executable, *words], folder, limit_s)
+
+
+def _run(command: Sequence[str], folder: str | Path, limit_s: float) -> str:
     root = str(Path(__file__).parents[3])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     programs = os.path.dirname(sys.executable)  # where pip installs ninja, even if it is not in PATH
@@ -83,8 +108,8 @@ def run_ncu(tool: Sequence[str], words: Sequence[str], folder: str | Path, limit
     environment = {**os.environ, **toolkit(os.environ), "PATH": path, "PYTHONPATH": paths, "LC_ALL": "C.UTF-8"}
     printed = Path(folder, "printed.txt")
     with printed.open("w", encoding="utf-8") as file:
-        process = subprocess.Popen([*tool, sys.executable, *words], stdout=file, stderr=file, cwd=folder,
-                                   env=environment, start_new_session=True)  # fmt: skip
+        process = subprocess.Popen(command, stdout=file, stderr=file, cwd=folder, env=environment,
+                                   start_new_session=True)  # fmt: skip
         try:
             process.wait(timeout=limit_s)
         except BaseException as error:
@@ -101,8 +126,12 @@ def main(exercise_id: str, path: str, case_name: str) -> None:
     import torch
 
     from grader.worker import gpu_start
+    from grader.worker.toolchain.compiler_errors import install_line_marks
 
     gpu_start.start(one_queue=False)
+    install_line_marks()
+    os.environ["NVCC_APPEND_FLAGS"] = f"{os.environ.get('NVCC_APPEND_FLAGS', '')} -lineinfo"
+    os.environ["TORCH_EXTENSIONS_DIR"] = str(Path(path).with_name("extensions"))  # the cached build has no line marks
     exercise = find(exercise_id)
     every = (*exercise.timed_cases, *exercise.plot_cases, *exercise.cases)
     case = next(each for each in every if each.name == case_name)
