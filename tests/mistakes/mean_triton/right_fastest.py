@@ -39,6 +39,6 @@ def scratch(device, size):
 
 def mean_triton(x, out):
     n = x.numel()
-    programs = min(8 * sm_count(x.device), triton.cdiv(n, BLOCK))
+    programs = min(4 * sm_count(x.device), triton.cdiv(n, BLOCK))
     most = triton.next_power_of_2(programs)
-    mean_kernel[(programs,)](x, out, *scratch(x.device, most), n, BLOCK=BLOCK, MOST=most, SHORT=n < FITS, num_warps=8)
+    mean_kernel[(programs,)](x, out, *scratch(x.device, most), n, BLOCK=BLOCK, MOST=most, SHORT=n < FITS, num_warps=16)
