@@ -45,7 +45,7 @@ def by_line(read: Mapping[str, Any] | None, source: str) -> tuple[str, ...]:
 def _excess(
     metric: str, what: str, units: str, lines: Mapping[int, _Values], totals: _Values
 ) -> tuple[int, str] | None:
-    """The line with the most units beyond the ideal number, and what is said about it."""
+    """Return the line with the most units beyond the ideal number, and a clause about it."""
     ideal, executed = IDEAL.format(metric), f"{EXECUTED} of {metric}"
     complete = {line: values for line, values in lines.items() if ideal in values and values.get(executed)}
     line = max(complete, key=lambda line: complete[line][metric] - complete[line][ideal], default=None)
@@ -60,7 +60,7 @@ def _excess(
 
 
 def _waits(lines: Mapping[int, _Values], totals: _Values) -> tuple[int, str] | None:
-    """The line in which warps were most often seen waiting, and what for."""
+    """Return the line with the most samples of waiting warps, and a clause about it."""
     total = _stalls(totals).total()
     stalls = {line: _stalls(values) for line, values in lines.items()}
     line = max(stalls, key=lambda line: stalls[line].total(), default=None)

@@ -25,7 +25,7 @@ TRANSPOSE, ADD = find("transpose"), find("vector_add")
 CASE = TRANSPOSE.timed_cases[-1]
 _LONG, _DRAIN = f"{STALL}long_scoreboard", f"{STALL}drain"
 _SOURCE = "import triton\n\nx = tl.load(x_ptr + i * `stride`)\ntl.store(out_ptr + i, x)\n"
-# What a module like NVIDIA's has: only what the reader uses, over a report in JSON.
+# A stand-in for NVIDIA's module with the functions that the reader uses, for reports in JSON.
 _MODULE = """
 import json
 import pathlib
@@ -79,7 +79,7 @@ _SHORTER = {"metrics": {counters.TIME: 100, GLOBAL: {"16": 1e9}}, "places": {}}
 
 
 def report_of(folder: Path, *actions: Mapping[str, Any]) -> Any:
-    """What the module gives for a report with these launches."""
+    """The stand-in's report of these launches."""
     module: dict[str, Any] = {}
     exec(_MODULE, module)
     path = folder / "report"
@@ -88,13 +88,13 @@ def report_of(folder: Path, *actions: Mapping[str, Any]) -> Any:
 
 
 def read_of(folder: Path, *actions: Mapping[str, Any]) -> dict[str, Any]:
-    """What the program would print about them."""
+    """The JSON that the program prints about these launches."""
     read: dict[str, Any] = json.loads(json.dumps(report_lines.read(report_lines.longest(report_of(folder, *actions)))))
     return read
 
 
 def test_values_by_instruction_are_added_up_by_the_learners_lines(tmp_path: Path) -> None:
-    """Of the longest kernel. The sums have all lines, also those of other files."""
+    """The longest kernel is read. The totals include the lines of other files."""
     read = read_of(tmp_path, _SHORTER, _ACTION, _SHORTER)
     assert read["totals"][GLOBAL] == 4000
     assert read["totals"][_LONG] == 80
@@ -108,7 +108,7 @@ def test_values_by_instruction_are_added_up_by_the_learners_lines(tmp_path: Path
 
 
 def test_the_lines_that_matter_are_named_with_their_share(tmp_path: Path) -> None:
-    """Each sentence has its metric. Where a warp issues, or samples are counted twice, it does not wait."""
+    """Each sentence has its metric. Samples of issuing warps and repeated counts are not waiting."""
     sectors, waits = by_line(read_of(tmp_path, _ACTION), _SOURCE)
     assert sectors == (
         "Line 3 (`x = tl.load(x_ptr + i * 'stride')`): a warp's access to global memory touches 32.0 sectors on "
@@ -160,6 +160,7 @@ def installed(folder: Path, module: str) -> Path:
 @pytest.mark.parametrize(
     ("module", "said"),
     [(_MODULE, "Line 3 (`"), ("raise ImportError('wrong Python')", "`ncu_report`"), ("load_report = 1 / 0", "")],
+    ids=["lines", "a module for another Python", "a module that fails"],
 )
 def test_the_table_is_read_whether_or_not_lines_are(monkeypatch: Any, tmp_path: Path, module: str, said: str) -> None:
     """From `ncu` to the sentences, with the child process. A module that fails says nothing."""
