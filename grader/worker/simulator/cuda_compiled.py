@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.protocol.target import target
-from grader.worker.simulator.cuda_tokens import TYPES, Token, declarations, name_of_function, tokenize
+from grader.worker.simulator.cuda_tokens import TYPES, Token, closing, declarations, name_of_function, tokenize
 from grader.worker.simulator.cuda_variables import declared
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import first_error, line_mark
@@ -70,6 +70,7 @@ _HOST_NAMES = frozenset(_HOST_WORDS.split())
 _HOST_OBJECTS = ("cout", "cerr", "clog", "cin", "endl", "ostream", "istream", "vector", "map", "unordered_map", "set",
     "unordered_set", "list", "deque", "queue", "stack", "string", "function", "thread", "mutex")  # fmt: skip
 _UNDEFINED = re.compile(r'identifier "(?P<name>[\w:]+)" is undefined|"std" has no member "(?P<of_std>\w+)"')
+_DELETED = re.compile(r'function "(?P<name>[^"]+)".* cannot be referenced -- it is a deleted function')
 _CONSTANT = "expression must be a modifiable lvalue"  # also for `__constant__` variables
 _AN_ERROR = re.compile(r"^(?P<file>cell|cuda_source)\((?P<line>\d+)\): error(?: #[\w-]+)?: (?P<text>.+)$", re.MULTILINE)
 _ADDED_WORDS = ("__device__", "__constant__", "__managed__", "__shared__")
@@ -148,15 +149,25 @@ def refusal(source: str, mark: str) -> str:
     elsewhere = text and not _OURS.search(text)
     if elsewhere or _UNKNOWN.search(message) or _NOT_NVRTCS.search(text):
         raise Unsure(f"NVRTC alone cannot compile it ({message})")
+    if not text and found.without_members:
+        return _of_a_member(_log(_PRELUDE + (mark or '#line 1 "cuda_source"\n') + found.without_members), found, int(first))
     return text
+
+
+def _of_a_member(text: str, found: DeviceCode, first: int) -> str:
+    """Return the error of device code that calls a deleted member function, as nvcc says it of the host's, or ""."""
+    for error in _AN_ERROR.finditer(text):
+        if (deleted := _DELETED.search(error["text"])) and (caller := found.caller(int(error["line"]) - first + 1)):
+            said = f'calling a __host__ function("{deleted["name"]}") from a {caller.kind} is not allowed'
+            return f"{error['file']}({error['line']}): error: {said}"
+    return ""
 
 
 def _of_host(text: str, found: DeviceCode, first: int) -> str:
     """Return the error of a kernel that uses what only the host has or writes to a constant, as nvcc says it, or ""."""
     for error in _AN_ERROR.finditer(text):
         line, said = int(error["line"]), error["text"]
-        caller = next((each for each in found.functions if each.first <= line - first + 1 <= each.last), None)
-        if caller is None:
+        if (caller := found.caller(line - first + 1)) is None:
             continue
         if said.startswith(_CONSTANT):
             return f"{error['file']}({line}): error: {_CONSTANT}: a `__constant__` or const variable cannot be written"
@@ -209,6 +220,8 @@ class DeviceCode:
 
     Attributes:
         code: the source with blanks in place of host code.
+        without_members: the same, but member functions without `__device__` are deleted; "" if there are none. In
+            `code` they run on the GPU, because NVRTC has no functions of the host.
         calls: calls across the border of host and device, and the host's uses of a kernel's variables: the line, and
             what nvcc says.
         variables: names of variables that only the host has.
@@ -219,6 +232,11 @@ class DeviceCode:
     calls: list[tuple[int, str]]
     variables: set[str]
     functions: list[_Function]
+    without_members: str = ""
+
+    def caller(self, line: int) -> _Function | None:
+        """The function for the GPU that contains this line of the source."""
+        return next((each for each in self.functions if each.first <= line <= each.last), None)
 
 
 def device_code(source: str) -> DeviceCode:
@@ -237,7 +255,28 @@ def device_code(source: str) -> DeviceCode:
         variables.update(names)
         if part.host or names:
             texts[part.begin : part.end] = [_blank(text) for text in texts[part.begin : part.end]]
-    return DeviceCode(_with_directives("".join(texts), source), calls, variables, list(_functions(tokens, parts)))
+    code = _with_directives("".join(texts), source)
+    found = DeviceCode(code, calls, variables, list(_functions(tokens, parts)))
+    members = [] if any(word in macros for word in _OF_THE_GPU) else list(_host_members(tokens, parts))
+    for begin, end in members:
+        texts[begin:end] = ["= delete;", *map(_blank, texts[begin + 1 : end])]
+    found.without_members = _with_directives("".join(texts), source) if members else ""
+    return found
+
+
+def _host_members(tokens: list[Token], parts: list[_Part]) -> Iterator[tuple[int, int]]:
+    """Return the bodies of member functions that are not marked for the GPU, without constructors and destructors."""
+    for part in parts:
+        brace = next((at for at in range(part.begin, part.end) if tokens[at].text == "{"), part.begin)
+        of_type = {token.text for token in tokens[part.begin : brace]}
+        if part.host or "(" in of_type or not of_type & {"struct", "class"}:
+            continue
+        for begin, body, end in declarations(tokens, brace + 1, closing(tokens, brace)):
+            head = [token.text for token in tokens[begin:body]]
+            marked = any("constexpr" in word or "device" in word.lower() for word in head)  # also `C10_HOST_DEVICE`
+            name = tokens[name_of_function(tokens, begin - 1)].text
+            if tokens[body].text == "{" and "(" in head and not marked and name not in of_type:
+                yield body, end
 
 
 def _host_variables(declaration: list[Token]) -> list[str]:
