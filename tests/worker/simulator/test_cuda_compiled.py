@@ -56,6 +56,15 @@ def test_a_call_of_a_member_function_of_the_host_is_named(marked, body, says):
     assert says in said
 
 
+@pytest.mark.parametrize("launch", ["kernel<<<1, 1>>>(Square{2}, x)", "kernel<Square><<<1, 1>>>(2, x)"])
+def test_a_member_function_of_the_host_is_named_in_a_template(launch):
+    """Templates are compiled for the types with which they are launched."""
+    kernel = "template <typename F>\n__global__ void kernel(F f, int* x) { *x = f(*x); }\n"
+    host = f"void run(int* x) {{ if (x) {launch}; }}\n"
+    assert '"Square::operator()(int) const") from a __global__' in refusal(_STRUCT.format("") + kernel + host, "")
+    assert refusal(_STRUCT.format("__device__") + kernel + host, "") == ""
+
+
 def test_a_macro_may_mark_a_member_function():
     source = "#define HD __host__ __device__\n" + _STRUCT.format("HD")
     assert refusal(source + "__global__ void kernel(int* x) { *x = Square(2)(*x); }\n", "") == ""
