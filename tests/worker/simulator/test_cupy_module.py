@@ -284,7 +284,7 @@ print(float(out[0]), later, wrong.returncode, "VALUE" in wrong.stderr, said)
 
 
 def test_nvcc_builds_a_fatbin_that_is_loaded(tmp_path: Path) -> None:
-    """A worker in the simulator finds `cupy` and `nvcc`. A failure of nvcc, a Path and a later architecture are refused."""
+    """A worker in the simulator finds `cupy` and `nvcc`. nvcc can fail; a Path or a later GPU is refused."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", _FATBIN], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
