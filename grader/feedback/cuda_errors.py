@@ -113,7 +113,7 @@ CPP: tuple[Meaning, ...] = (
         "Declare it `__global__ void` and write the result through an output pointer.",
     ),
     Meaning(
-        r"calling a __host__ function\(\"?([^\")]*)\"?\)? .*from a __(?:global|device)__ function",
+        r"calling a (?:constexpr )?__host__ function\(\"?(.+?)\"?\) from a __(?:global|device)__ function",
         "Device code calls `{0}`, which is a CPU function.",
         "Mark the function `__device__`, or use a CUDA function such as `expf`.",
     ),

@@ -48,6 +48,11 @@ CUPY: tuple[Meaning, ...] = (
         "NVRTC optimises by default. It accepts `--use_fast_math`, `-std=c++17`, `-D…` and `--maxrregcount=…`.",
     ),
     Meaning(
+        r"CUDA_ERROR_NO_BINARY_FOR_GPU",
+        "The file that was loaded has no code for this GPU: it was built for another architecture.",
+        "Give nvcc `-arch=sm_` followed by `cp.cuda.Device().compute_capability`.",
+    ),
+    Meaning(
         r"CUDA_ERROR_(?:FILE_NOT_FOUND|INVALID_IMAGE)",
         "The file that was loaded is missing or was not built by nvcc.",
         "Use `check=True` so that `subprocess.run` raises an error if nvcc fails. Check that the path matches `-o`, "

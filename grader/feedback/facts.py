@@ -163,6 +163,18 @@ def _covered(m: Mismatch, axis: int) -> tuple[int, int] | None:
     return (first, size) if first and m.wrong == (size - first) * shape[1 - axis] else None
 
 
+_BEHIND_ONE = [(block, 1) for block in _BLOCKS]  # of a block and the distance between two: `blockDim` is missing
+_BEHIND_SOME = [(1 << block, 1 << distance) for block in range(2, 11) for distance in range(1, block)]
+
+
+def _overlapping(covered: set[tuple[int, int]]) -> bool:
+    """Whether blocks that overlap cover as much of each size. For one size alone, too many pairs would fit."""
+    return any(
+        all(first == (-(-size // block) - 1) * distance + block for first, size in covered)
+        for block, distance in (_BEHIND_ONE + _BEHIND_SOME if len(covered) > 1 else _BEHIND_ONE)
+    )
+
+
 _CLOSE = 1e-2  # a smaller relative error is lost precision rather than a wrong formula
 
 
@@ -291,17 +303,15 @@ class Facts:
 
     @property
     def overlap(self) -> str:
-        """The axis, "x" or "y", along which each block begins one element after the one before it, or "".
+        """The axis, "x" or "y", along which each block begins before the end of the one before it, or "".
 
-        Blocks of B elements then cover the first B - 1 and one for each block. A grid that was rounded down covers a
-        multiple of B, for which no usual B may fit all cases.
+        A grid that was rounded down covers a multiple of the block, for which no usual block may fit all cases.
         """
         for axis, name in ((1, "x"), (0, "y")):
-            covered = [found for m in (self.mismatch, *self.others) if (found := _covered(m, axis))]
-            if self.mismatch.unwritten and covered:
-                apart = any(all(first == b - 1 + -(-size // b) for first, size in covered) for b in _BLOCKS)
+            covered = {found for m in (self.mismatch, *self.others) if (found := _covered(m, axis))}
+            if self.mismatch.unwritten and _covered(self.mismatch, axis):
                 rounded = any(all(first == size // b * b for first, size in covered) for b in _BLOCKS)
-                if apart and not rounded and _covered(self.mismatch, axis):
+                if not rounded and _overlapping(covered):
                     return name
         return ""
 

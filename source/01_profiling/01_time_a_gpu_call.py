@@ -304,8 +304,8 @@ else:
 # ## Exercise: time a GPU call
 #
 # Write `time_gpu(function)`. It returns how many **milliseconds** one call of `function()` takes on the GPU. `function`
-# takes no argument. It behaves like `call` above: its first call is slow, and it may launch one kernel or many. There are
-# three steps *(about 12 lines)*:
+# takes no argument. It behaves like `call` above: its first call is slow, a later one may be an outlier, and it may launch
+# one kernel or many. There are three steps *(about 12 lines)*:
 #
 # 1. Warm up, and wait for the warm-up.
 # 2. Time at least ten calls. Either put a pair of events around each call and take the median, or put one wall clock

@@ -392,7 +392,7 @@ compare(prediction, tuple(wrong.tolist()))
 # s\,\partial L / \partial y & \text{otherwise} \end{cases} $$
 #
 # `x` is float32 or float64, with any strides and any number of elements. The slope $s$ is any number, also above 1 or
-# below 0. The result is new and contiguous. Any other type must raise a `TypeError`.
+# below 0. The result is new and contiguous. Refuse any other type with an exception, preferably a `TypeError`.
 #
 # 1. Two kernels, templates over the type. *(4 lines)*
 # 2. Two operators. A kernel computes the gradient, too, and the compiler must not look into it, so it is an operator of

@@ -25,14 +25,17 @@ _LISTING = [
     (0x20, "MUFU.SIN R3, R2"),
     (0x30, "@P0 BRA 0x10"),
     (0x40, "@!P1 BRA 0x0"),
-    (0x50, "BRA 0x70"),
+    (0x50, "BRA 0xa0"),
     (0x60, "MUFU.SIN R9, R2"),
-    (0x70, "BRA 0x70"),
+    (0x70, "MUFU.SIN R9, R2"),
+    (0x80, "@P2 STG.E [R6.64], R9"),
+    (0x90, "@P0 BRA 0x60"),
+    (0xA0, "BRA 0xa0"),
 ]
 
 
 def test_the_loop_is_the_innermost_one_that_takes_sines():
-    """The outer loop, forward jumps and the endless jump at the end of every kernel do not count."""
+    """The outer loop, its copy with a store, forward jumps and the endless jump at every kernel's end do not count."""
     assert loop_of(_LISTING) == ("LDG.E R2, [R4.64]", "MUFU.SIN R3, R2", "@P0 BRA 0x10")
     assert loop_of(_LISTING[:3]) == ()
 

@@ -719,6 +719,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("TypeError: unsupported operand type(s) for +: 'int' and 'tuple'", "Grid and block must be tuples"),
     ("nvrtc: error: unrecognized option -O3 found", "NVRTC has no option -O3"),
     ("CUDADriverError: CUDA_ERROR_FILE_NOT_FOUND: file not found", "if nvcc fails"),
+    ("CUDADriverError: CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available", "has no code for this GPU"),
     ("gcc: fatal error: 'kernels.cu': No such file or directory", "nvcc cannot find the file `kernels.cu`"),
     ("TypeError: Argument 'path' has incorrect type (expected str, got PosixPath)", "path=str(path)"),
     ("nvcc fatal   : Value 'hopper' is not defined for option 'gpu-architecture'", "`-arch=sm_90`"),

@@ -173,11 +173,14 @@ def test_x_and_y_swapped() -> None:
 
 
 def test_blocks_that_overlap() -> None:
-    """Columns up to a block and one for each further block: the index lacks blockDim. The grid is not to blame."""
+    """Columns up to a block and one or half a block for each further one: the index is wrong, not the grid."""
     narrow, wide = unwritten(matrix((37, 53), (0, 33), (36, 52))), unwritten(matrix((1, 300), (0, 41), (0, 299)))
     rounded = unwritten(matrix((37, 53), (0, 32), (36, 52)))
+    half, wide_half = unwritten(matrix((37, 53), (0, 40), (36, 52))), unwritten(matrix((1, 300), (0, 160), (0, 299)))
     said = said_of(verdict_on("square_matrix", (2, narrow), (3, wide)))
 
+    assert "Neighbouring blocks overlap" in said_of(verdict_on("square_matrix", (2, half), (3, wide_half)))
+    assert "Is the grid rounded up in x" in said_of(verdict_on("square_matrix", (2, half)))
     assert "a block begins at `blockIdx.x * blockDim.x`" in said
     assert "rounded up" not in said
     assert "Is the grid rounded up in x" in said_of(verdict_on("square_matrix", (2, rounded)))

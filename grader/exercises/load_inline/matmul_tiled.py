@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
-from grader.exercises.triton.products import LARGE, product
+from grader.exercises.triton.products import LARGE, product, tiles_transposed
 
 _NORMAL = ", normal random numbers"
 _PER_STEP = 5e-7  # the allowed error of float32 sums per step along K; TF32's is 20 times as large at K = 4096
@@ -106,18 +106,7 @@ def _row_width_of_another(a: Any, b: Any) -> Iterator[Any]:
 
 def _tile_read_across(a: Any, b: Any) -> Iterator[Any]:
     """The indices of one shared tile, or of both, are exchanged between writing and reading."""
-    for tile in _TILES:
-        if all(size % tile == 0 for size in (*a.shape, b.shape[1])):
-            yield a @ _across(b, tile)
-            yield _across(a, tile) @ b
-            yield _across(a, tile) @ _across(b, tile)
-
-
-def _across(matrix: Any, tile: int) -> Any:
-    """The matrix with each of its square tiles transposed in place."""
-    height, width = matrix.shape
-    tiles = matrix.reshape(height // tile, tile, width // tile, tile)
-    return tiles.transpose(1, 3).reshape(height, width)
+    return tiles_transposed(a, b, _TILES)
 
 
 def _last_step_only(a: Any, b: Any) -> Iterator[Any]:

@@ -389,7 +389,7 @@ def _operations(case: Case) -> int:
 
 Facts = Sequence[Mapping[str, int]]
 
-_SHORT = 16  # PTX instructions per sample: 12 with an unsigned index, 20 with `range` over one, 27 with a signed one
+_SHORT = 16  # PTX instructions per sample: 12 with an unsigned index, 19 if it counts down, 27 with a signed one
 _TRIALS = 2  # a cell may build both of its kernels once more, for example to try them
 _FEW = 30  # float64 instructions, if the compiler's reduction of large angles is not known
 _REDUCTION = 3  # float64 instructions of one reduction: a float32 kernel with accurate sines has four of them
@@ -422,8 +422,8 @@ def unsigned(facts: Facts) -> str:
         return ""
     return (
         f"Compiled for a GPU, the loop over the samples has {longest} PTX instructions per sample; with an unsigned "
-        "32-bit index it has 12. Which index or bound can be negative? Does `range` keep a counter of its own? Does "
-        "the index count up?"
+        "32-bit index it has 12. Which index or bound can be negative? Does `range` keep a counter of its own? If the "
+        "index counts down, count up from 0: `uint32(j - uint32(1))` costs more instructions in each pass."
     )
 
 

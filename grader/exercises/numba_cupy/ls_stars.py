@@ -16,6 +16,7 @@ from grader.words import plural
 
 FEWEST = 3  # samples; with fewer, a sine fits exactly at every frequency
 _ENOUGH = 200  # frequencies: with fewer, two bugs may give the same output
+_APART = 0.6  # the times of so few samples: at random ones, their sums of squares are ill-conditioned
 _NEAR = 0.02  # the largest deviation from a bug's output, as a share of the bug's effect
 _LENGTHS: dict[str, tuple[int, ...]] = {}  # of the series of each case, by its name
 
@@ -42,6 +43,8 @@ def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
 
     lengths, count = _LENGTHS[case.name], case.arrays[-1].shape[1]
     drawn = [ladder_cases.draw(ladder_cases.ladder_case(max(n, 1), count), source, machine) for n in lengths]
+    for each in (one for one, n in zip(drawn, lengths, strict=True) if n == FEWEST):
+        each["t"] = 0.1 * each["t"][0] + _APART * torch.arange(FEWEST, device=source.device)
     series = {name: torch.cat([each[name][:n] for each, n in zip(drawn, lengths, strict=True)]) for name in ("t", "y")}
     offsets = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32, device=source.device)
     return series | {"offsets": offsets, "freqs": drawn[0]["freqs"]}
@@ -175,6 +178,14 @@ def _last_missing(a: Any) -> Any:
     return rows
 
 
+def _enough_are_zero(a: Any) -> Any:
+    """Zeros for stars with just enough samples."""
+    rows = a["expected"].clone()
+    enough = [row for row, (first, last) in enumerate(_ranges(a)) if last - first == FEWEST]
+    rows[enough] = 0
+    return rows if enough else None
+
+
 def _few_are_not_zero(a: Any) -> Any:
     """The submission's output, if only the rows of stars with too few samples differ."""
     few = [last - first < FEWEST for first, last in _ranges(a)]
@@ -249,6 +260,11 @@ _SUSPECTS = (
         f"Only the stars with fewer than {FEWEST} samples are wrong. Their power is 0 at every frequency.",
         _few_are_not_zero,
     ),
+    Suspect(
+        f"Only the stars with exactly {FEWEST} samples are wrong: their power is 0 here, but only fewer than {FEWEST} "
+        "samples are too few.",
+        _bug(_enough_are_zero),
+    ),
 )
 
 
@@ -274,13 +290,13 @@ LS_STARS = Exercise(
     cases=(
         _case((70, 41, 300, 25, 128), 1000),
         _case((64,), 33),
-        _case((50, 0, 33, 2, 1, 90), 259),
+        _case((50, 0, 33, 2, 1, 3, 90), 259),
         _case(tuple(20 + 37 * star % 301 for star in range(60)), 1_001),
     ),
     simulator_cases=(
         _case((70, 41, 130, 25), 259),
         _case((37,), 33),
-        _case((50, 0, 33, 2, 1, 40), 259),
+        _case((50, 0, 33, 2, 1, 3, 40), 259),
         _case((24, 40), 1_100),
     ),
     timed_cases=(),  # a gate has to be measured first

@@ -16,6 +16,9 @@ _REPEATS = (3, 5, 10, 20, 25, 30, 50, 100, 200, 500)
 _WITH_FIRST = (1, 2, 3, 4, 5, 6, 8, 10)
 _FLOATS = 1 << 27  # the largest tensor, 512 MiB
 
+# Every fifth call of one pretend kernel is an outlier, and so is the one after a warm-up of five, ten or twenty calls.
+# The minimum, the median and the mean stay within the budget.
+_OUTLIER = 1.15
 _FEWEST = 5  # calls in all: fewer hold at most a few measurements, besides the warm-up
 _TRIES = 3  # other work on the machine may disturb a correct timer
 
@@ -69,8 +72,9 @@ def _by_events(function: Any) -> float:
 def _oracle(inputs: Any) -> Any:
     import torch
 
-    launches = from_bytes(inputs["work"])["virtual"]
-    milliseconds = sum(megabytes / gbps for megabytes, gbps in launches)
+    work = from_bytes(inputs["work"])
+    outliers = 1 + (work.get("outlier", 1) - 1) / 10  # halfway from the median to the mean
+    milliseconds = outliers * sum(megabytes / gbps for megabytes, gbps in work["virtual"])
     return torch.tensor([milliseconds], dtype=torch.float64), torch.tensor([_FEWEST], dtype=torch.float64)
 
 
@@ -78,13 +82,13 @@ def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
     return {"work": to_bytes(_KINDS[case.name](random.SystemRandom(), machine), _ROOM)}
 
 
-def _pretend(least_ms: float, most_ms: float, launches: int = 1) -> Callable[[random.Random, Any], Any]:
+def _pretend(least_ms: float, most_ms: float, launches: int = 1, **more: float) -> Callable[[random.Random, Any], Any]:
     def describe(chance: random.Random, machine: Any) -> Any:
         rates = [round(chance.uniform(20, 60), 2) for _ in range(launches)]
         sizes = [round(rate * chance.uniform(least_ms, most_ms) / launches, 2) for rate in rates]
         total_ms = sum(size / rate for size, rate in zip(sizes, rates, strict=True))
         first_ms = round(_FIRST * total_ms * chance.uniform(0.99, 1.01), 2)
-        return {"first_ms": first_ms, "virtual": list(map(list, zip(sizes, rates, strict=True)))}
+        return {"first_ms": first_ms, "virtual": list(map(list, zip(sizes, rates, strict=True)))} | more
 
     return describe
 
@@ -118,7 +122,7 @@ _KINDS: dict[str, Callable[[random.Random, Any], Any]] = {
     "a product of matrices": _product,
     "many small kernels in a row": _memory("negate", 2, _FLOATS // 8),
     "a short kernel": _pretend(9, 12),
-    "a long kernel": _pretend(18, 25),
+    "a kernel with outliers": _pretend(18, 25, outlier=_OUTLIER),
     "five kernels in a row": _pretend(12, 18, launches=5),
 }
 
@@ -130,6 +134,10 @@ def _times_expected(factor: float) -> Callable[[Any], Any]:
 def _with_first(repeats: int) -> Callable[[Any], Any]:
     """The mean of this many calls, including the slow first one."""
     return lambda a: a["expected"] + from_bytes(a["work"])["first_ms"] / repeats
+
+
+def _an_outlier(a: Any) -> Any:
+    return a["expected"] * _OUTLIER if "outlier" in from_bytes(a["work"]) else None
 
 
 def _few_calls(a: Any) -> Any:
@@ -159,6 +167,10 @@ _TOTAL = "This is the total time of several calls: divide by their number."
 _SINGLE_SHOT = (
     "One single shot is not a measurement: `function` was called fewer than five times in all. Warm up, time ten calls "
     "or more, and take the median or divide by their number."
+)
+_SINGLE_TIME = (
+    "This is the time of an outlier: one call in five takes 15 % longer here. A single call or the maximum may be one. "
+    "Take the median of ten calls or more, or divide their total by their number."
 )
 _TOO_SHORT = (
     "The GPU needs longer than that: the clock was read while the GPU was still working. A launch returns "
@@ -198,6 +210,7 @@ TIME_GPU = Exercise(
         Suspect(_MICROSECONDS, _times_expected(1e3), relative=0.06),
         *(Suspect(_TOTAL, _times_expected(repeats), relative=0.05) for repeats in _REPEATS),
         *(Suspect(_FIRST_CALL, _with_first(repeats), relative=0.12) for repeats in _WITH_FIRST),
+        Suspect(_SINGLE_TIME, _an_outlier, relative=0.04),
         _between(_TOO_SHORT, 0, 0.95),
         _between(_TOO_LONG, 1.05, 5000),
     ),

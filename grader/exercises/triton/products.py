@@ -6,7 +6,7 @@ case, intermediate sums exceed the largest float16. Normal random numbers requir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from grader.exercise import Array, Budget, Case, Suspect
@@ -171,6 +171,11 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
             )
         ),
         Suspect(
+            "Tiles were transposed before they were multiplied, as by `tl.trans`: load the block of `a` as `BLOCK_M × "
+            "BLOCK_K` and that of `b` as `BLOCK_K × BLOCK_N`, and multiply them as they are.",
+            one_of(tiles_transposed),
+        ),
+        Suspect(
             "The first or the last tile along K is missing: an off-by-one error in the loop over K, which takes "
             "`tl.cdiv(K, BLOCK_K)` steps and starts with step 0. Or the last product replaces the sum of the others.",
             one_of(_a_step_missing),
@@ -260,6 +265,22 @@ def _a_transposed(a: Any, b: Any) -> Iterator[Any]:
         yield a.t() @ b
         for tile in _whole_tiles(k):
             yield sum(_view(a, (m, tile), (1, k), at) @ b[at : at + tile] for at in range(0, k, tile))
+
+
+def tiles_transposed(a: Any, b: Any, tiles: Iterable[int] = _TILES) -> Iterator[Any]:
+    """The square tiles of one operand, or of both, are transposed before they are multiplied."""
+    for tile in tiles:
+        if all(size % tile == 0 for size in (*a.shape, b.shape[1])):
+            yield a @ _across(b, tile)
+            yield _across(a, tile) @ b
+            yield _across(a, tile) @ _across(b, tile)
+
+
+def _across(matrix: Any, tile: int) -> Any:
+    """The matrix with each of its square tiles transposed in place."""
+    height, width = matrix.shape
+    tiles = matrix.reshape(height // tile, tile, width // tile, tile)
+    return tiles.transpose(1, 3).reshape(height, width)
 
 
 def _whole_tiles(k: int) -> list[int]:

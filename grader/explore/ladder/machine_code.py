@@ -205,7 +205,10 @@ def _read(title: str, cubin: bytes, log: str, ptx: str = "") -> MachineCode:
 
 
 def loop_of(instructions: Sequence[tuple[int, str]]) -> tuple[str, ...]:
-    """Return the innermost loop with the most sines among (address, text) instructions: the longest, or () if none."""
+    """Return the innermost loop with the most sines among (address, text) instructions: the longest, or () if none.
+
+    A loop without stores comes first: a copy of the outer loop, for inputs without samples, has no loop in it either.
+    """
     loops = []
     for address, text in instructions:
         branch = _BRANCH.search(text)
@@ -215,7 +218,12 @@ def loop_of(instructions: Sequence[tuple[int, str]]) -> tuple[str, ...]:
         one for one in loops if not any(other != one and one[0] <= other[0] and other[1] <= one[1] for other in loops)
     ]
     bodies = [tuple(text for address, text in instructions if low <= address <= high) for low, high in inner]
-    return max(bodies, key=lambda body: (sum(_SINE in line for line in body), len(body)), default=())
+
+    def rank(body: tuple[str, ...]) -> tuple[bool, int, int]:
+        sines = sum(_SINE in line for line in body)
+        return bool(sines) and not any(_bare(line).startswith("STG") for line in body), sines, len(body)
+
+    return max(bodies, key=rank, default=())
 
 
 def _bare(line: str) -> str:

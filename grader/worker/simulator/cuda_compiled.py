@@ -10,13 +10,13 @@ import contextlib
 import importlib.util
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from grader.protocol.target import target
-from grader.worker.simulator.cuda_tokens import TYPES, Token, declarations, name_of_function, tokenize
+from grader.worker.simulator.cuda_tokens import TYPES, Token, closing, declarations, joined, name_of_function, tokenize
 from grader.worker.simulator.cuda_variables import declared
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import first_error, line_mark
@@ -70,6 +70,9 @@ _HOST_NAMES = frozenset(_HOST_WORDS.split())
 _HOST_OBJECTS = ("cout", "cerr", "clog", "cin", "endl", "ostream", "istream", "vector", "map", "unordered_map", "set",
     "unordered_set", "list", "deque", "queue", "stack", "string", "function", "thread", "mutex")  # fmt: skip
 _UNDEFINED = re.compile(r'identifier "(?P<name>[\w:]+)" is undefined|"std" has no member "(?P<of_std>\w+)"')
+_TYPE = re.compile(r"[^(]*\b(?:struct|class)\s+(?P<name>\w+)[^(]*", re.DOTALL)
+_LAUNCHED = re.compile(r"[\w:]+\s*(?P<arguments><[^;{}]*>)?\s*\Z")
+_DELETED = re.compile(r'function "(?P<name>[^"]+)".* cannot be referenced -- it is a deleted function')
 _CONSTANT = "expression must be a modifiable lvalue"  # also for `__constant__` variables
 _AN_ERROR = re.compile(r"^(?P<file>cell|cuda_source)\((?P<line>\d+)\): error(?: #[\w-]+)?: (?P<text>.+)$", re.MULTILINE)
 _ADDED_WORDS = ("__device__", "__constant__", "__managed__", "__shared__")
@@ -148,15 +151,26 @@ def refusal(source: str, mark: str) -> str:
     elsewhere = text and not _OURS.search(text)
     if elsewhere or _UNKNOWN.search(message) or _NOT_NVRTCS.search(text):
         raise Unsure(f"NVRTC alone cannot compile it ({message})")
+    if not text and found.without_members:
+        code = _PRELUDE + (mark or '#line 1 "cuda_source"\n') + found.without_members
+        return _of_a_member(_log(code, found.instances), found, int(first))
     return text
+
+
+def _of_a_member(text: str, found: DeviceCode, first: int) -> str:
+    """Return the error of device code that calls a deleted member function, as nvcc says it of the host's, or ""."""
+    for error in _AN_ERROR.finditer(text):
+        if (deleted := _DELETED.search(error["text"])) and (caller := found.caller(int(error["line"]) - first + 1)):
+            said = f'calling a __host__ function("{deleted["name"]}") from a {caller.kind} is not allowed'
+            return f"{error['file']}({error['line']}): error: {said}"
+    return ""
 
 
 def _of_host(text: str, found: DeviceCode, first: int) -> str:
     """Return the error of a kernel that uses what only the host has or writes to a constant, as nvcc says it, or ""."""
     for error in _AN_ERROR.finditer(text):
         line, said = int(error["line"]), error["text"]
-        caller = next((each for each in found.functions if each.first <= line - first + 1 <= each.last), None)
-        if caller is None:
+        if (caller := found.caller(line - first + 1)) is None:
             continue
         if said.startswith(_CONSTANT):
             return f"{error['file']}({line}): error: {_CONSTANT}: a `__constant__` or const variable cannot be written"
@@ -175,15 +189,15 @@ def _of_host(text: str, found: DeviceCode, first: int) -> str:
     return ""
 
 
-def _log(code: str) -> str:
-    """Return NVRTC's output if it refuses the code, or ""."""
-    return _nvrtc(code).error
+def _log(code: str, instances: Sequence[str] = ()) -> str:
+    """Return NVRTC's output if it refuses the code, or one of these instances of templates, or ""."""
+    return _nvrtc(code, instances=instances).error
 
 
-def _nvrtc(code: str, *more: str) -> Compiled:
+def _nvrtc(code: str, *more: str, instances: Sequence[str] = ()) -> Compiled:
     architecture = f"--gpu-architecture=sm_{target()}"
     options = [architecture, "-default-device", "-std=c++17", "-w", *more, *map("-I{}".format, _headers())]
-    return compiled(code.encode(), "device_code", options)
+    return compiled(code.encode(), "device_code", options, instances)
 
 
 def _headers() -> list[Path]:
@@ -209,6 +223,9 @@ class DeviceCode:
 
     Attributes:
         code: the source with blanks in place of host code.
+        without_members: the same, but member functions without `__device__` are deleted; "" if there are none. In
+            `code` they run on the GPU, because NVRTC has no functions of the host.
+        instances: of kernel templates, launched with a type that has such members, as in `kernel<Square>`.
         calls: calls across the border of host and device, and the host's uses of a kernel's variables: the line, and
             what nvcc says.
         variables: names of variables that only the host has.
@@ -219,6 +236,12 @@ class DeviceCode:
     calls: list[tuple[int, str]]
     variables: set[str]
     functions: list[_Function]
+    without_members: str = ""
+    instances: Sequence[str] = ()
+
+    def caller(self, line: int) -> _Function | None:
+        """The function for the GPU that contains this line of the source."""
+        return next((each for each in self.functions if each.first <= line <= each.last), None)
 
 
 def device_code(source: str) -> DeviceCode:
@@ -237,7 +260,42 @@ def device_code(source: str) -> DeviceCode:
         variables.update(names)
         if part.host or names:
             texts[part.begin : part.end] = [_blank(text) for text in texts[part.begin : part.end]]
-    return DeviceCode(_with_directives("".join(texts), source), calls, variables, list(_functions(tokens, parts)))
+    code = _with_directives("".join(texts), source)
+    found = DeviceCode(code, calls, variables, list(_functions(tokens, parts)))
+    members = [] if any(word in macros for word in _OF_THE_GPU) else list(_host_members(tokens, parts))
+    for _, begin, end in members:
+        texts[begin:end] = ["= delete;", *map(_blank, texts[begin + 1 : end])]
+    found.without_members = _with_directives("".join(texts), source) if members else ""
+    found.instances = list(_instances(tokens, {name for name, _, _ in members}))
+    return found
+
+
+def _host_members(tokens: list[Token], parts: list[_Part]) -> Iterator[tuple[str, int, int]]:
+    """Return the type and the body of member functions that are not marked for the GPU, and do not have its name."""
+    for part in parts:
+        brace = next((at for at in range(part.begin, part.end) if tokens[at].text == "{"), part.begin)
+        of_type = _TYPE.fullmatch(joined(tokens[part.begin : brace]))
+        if part.host or of_type is None:
+            continue
+        for begin, body, end in declarations(tokens, brace + 1, closing(tokens, brace)):
+            head = [token.text for token in tokens[begin:body]]
+            marked = any("constexpr" in word or "device" in word.lower() for word in head)  # also `C10_HOST_DEVICE`
+            name = tokens[name_of_function(tokens, begin - 1)].text
+            if tokens[body].text == "{" and "(" in head and not marked and name != of_type["name"]:
+                yield of_type["name"], body, end
+
+
+def _instances(tokens: list[Token], types: set[str]) -> Iterator[str]:
+    """Return the instances of templates in launches that name one of the types, as the template's only argument."""
+    for at, token in enumerate(tokens):
+        if token.text == "<<<":
+            name = _LAUNCHED.search(joined(tokens[:at]))
+            end = next((i for i in range(at, len(tokens)) if tokens[i].text == ";"), at)
+            given = types.intersection(each.text for each in tokens[at:end])
+            if name and name["arguments"]:
+                yield name[0]
+            elif name:
+                yield from (f"{name[0].strip()}<{each}>" for each in sorted(given))
 
 
 def _host_variables(declaration: list[Token]) -> list[str]:

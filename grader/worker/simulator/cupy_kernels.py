@@ -404,7 +404,11 @@ def _line_of_caller() -> int:
 
 
 def _loaded(path: Path) -> tuple[str, tuple[str, ...], str]:
-    """Return the source, options and mark in a file of the simulator's `nvcc`."""
+    """Return the source, options and mark in a file of the simulator's `nvcc`.
+
+    Raises:
+        CUDADriverError: there is no such file, or it is only for later GPUs than the simulated one.
+    """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -412,4 +416,10 @@ def _loaded(path: Path) -> tuple[str, tuple[str, ...], str]:
     if not text.startswith(MAGIC):
         raise CUDADriverError(f"CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid: {path} is not a fatbin")
     kept = json.loads(text.removeprefix(MAGIC))
+    architectures = [int(each.rstrip("af")) for each in kept["architectures"]]
+    if architectures and min(architectures) > target():  # the driver could compile PTX of an earlier one
+        raise CUDADriverError(
+            "CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution on the device: "
+            f"{path} is for sm_{min(architectures)}, and the GPU is sm_{target()}"
+        )
     return kept["source"], tuple(kept["options"]), kept["mark"]

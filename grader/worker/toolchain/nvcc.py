@@ -152,7 +152,7 @@ def _compile_for_the_cpu(line: CommandLine) -> None:
     except (CompileException, NotSimulated) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-    kept = {"source": source, "options": line.options, "mark": mark}
+    kept = {"source": source, "options": line.options, "mark": mark, "architectures": line.architectures}
     line.output.write_text(MAGIC + json.dumps(kept), encoding="utf-8")
 
 

@@ -15,6 +15,7 @@ _FLOAT64 = re.compile(r"^\s*(?:@\S+\s+)?[a-z][\w.]*\.f64[\w.]*\s", re.MULTILINE)
 _REDUCTION = re.compile(r"^\s*mul\.f64\s.*0d3BF921FB54442D19", re.MULTILINE)  # of a large angle, by π/2 · 2^-64
 _STORES_DOUBLE = re.compile(r"\bst\.global[\w.]*\.f64\b")
 _FAST = re.compile(r"^\s*(?:@\S+\s+)?(?:sin|cos)\.approx", re.MULTILINE)
+_STORES = re.compile(r"(?:@\S+\s+)?st\.global")
 _FAST_SINE = re.compile(r"(?:@\S+\s+)?sin\.approx")
 _LABEL = re.compile(r"(\$?\w+):$")
 _BRANCH = re.compile(r"(?:@\S+\s+)?bra(?:\.uni)?\s+(\$?\w+);")
@@ -102,7 +103,10 @@ def ptx_facts(ptx: str) -> list[dict[str, Any]]:
 
 
 def _per_sine(body: str) -> int:
-    """Return the instructions per fast sine in the innermost loop with the most of them, rounded; 0 if none has any."""
+    """Return the instructions per fast sine in the innermost loop with the most of them, rounded; 0 if none has any.
+
+    A loop without stores comes first: a copy of the outer loop, for inputs without samples, has no loop in it either.
+    """
     labels: dict[str, int] = {}
     instructions: list[str] = []
     loops: list[tuple[int, int]] = []
@@ -115,7 +119,8 @@ def _per_sine(body: str) -> int:
                 loops.append((labels[branch[1]], len(instructions)))
     inner = [one for one in loops if not any(_holds(one, other) for other in loops)]
     sines = {one: sum(bool(_FAST_SINE.match(line)) for line in instructions[slice(*one)]) for one in inner}
-    best = max(inner, key=lambda one: sines[one], default=None)
+    stores = {one: any(_STORES.match(line) for line in instructions[slice(*one)]) for one in inner}
+    best = max(inner, key=lambda one: (bool(sines[one]) and not stores[one], sines[one]), default=None)
     return round((best[1] - best[0]) / sines[best]) if best and sines[best] else 0
 
 

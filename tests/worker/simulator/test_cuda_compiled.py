@@ -28,6 +28,48 @@ def test_a_call_of_a_host_function_is_named():
     assert refusal("__device__ int twice(int x) { return 2 * x; }\n" + _KERNEL, "") == ""
 
 
+_STRUCT = """struct Square {{
+    int side;
+    __host__ __device__ Square(int side) : side(side) {{}}
+    {0} int operator()(int x) const {{
+        return x * x;
+    }}
+    int area() {{ return side * side; }}
+}};
+"""
+
+
+@pytest.mark.parametrize(
+    ("marked", "body", "says"),
+    [
+        ("", "*x = Square(2)(*x);", 'calling a __host__ function("Square::operator()(int) const") from a __global__'),
+        ("__device__", "*x = Square(2)(*x);", ""),
+        ("constexpr", "*x = Square(2)(*x);", ""),
+        ("__device__", "*x = Square(2).area();", 'calling a __host__ function("Square::area()") from a __global__'),
+        ("", "*x = 1;", ""),
+    ],
+)
+def test_a_call_of_a_member_function_of_the_host_is_named(marked, body, says):
+    """Member functions count one by one, and only if a kernel calls them."""
+    said = refusal(f"{_STRUCT.format(marked)}__global__ void kernel(int* x) {{\n    {body}\n}}\n", "")
+    assert said.startswith("cuda_source(10): error: ") == bool(says)
+    assert says in said
+
+
+@pytest.mark.parametrize("launch", ["kernel<<<1, 1>>>(Square{2}, x)", "kernel<Square><<<1, 1>>>(2, x)"])
+def test_a_member_function_of_the_host_is_named_in_a_template(launch):
+    """Templates are compiled for the types with which they are launched."""
+    kernel = "template <typename F>\n__global__ void kernel(F f, int* x) { *x = f(*x); }\n"
+    host = f"void run(int* x) {{ if (x) {launch}; }}\n"
+    assert '"Square::operator()(int) const") from a __global__' in refusal(_STRUCT.format("") + kernel + host, "")
+    assert refusal(_STRUCT.format("__device__") + kernel + host, "") == ""
+
+
+def test_a_macro_may_mark_a_member_function():
+    source = "#define HD __host__ __device__\n" + _STRUCT.format("HD")
+    assert refusal(source + "__global__ void kernel(int* x) { *x = Square(2)(*x); }\n", "") == ""
+
+
 @pytest.mark.parametrize(
     ("host", "says"),
     [
