@@ -33,17 +33,11 @@ from grader.judge.score import geometric_mean, interval
 from grader.protocol.arena import place
 from grader.worker.toolchain import nvcc
 
-__all__ = ["call_of", "cases_of", "inputs_of", "kernels", "laid_out", "load", "must_be_right", "without"]
+__all__ = ["call_of", "cases_of", "inputs_of", "kernels", "laid_out", "load", "must_be_right"]
 
 _LAUNCHES = 20  # in a row, if a call's host time counts: the GPU waits for a slower host
 FASTEST = "fastest"
 _STEPS = {"matmul_tiled": ("naive", "one_element_per_thread", "column_in_registers")}  # on the way to the reference
-# What limits the faster solution: the same launch without one part. Its output is wrong, so it is only timed.
-_WITHOUT = {
-    "softmax_long": {
-        "without_waiting": 'while tl.atomic_add(done_ptr + row, 0, sem="acquire") < PIECES:\n        pass\n    ',
-    },
-}
 _CORPUS = Path(__file__).parents[1] / "tests" / "mistakes"
 SOFTMAX_SIZES = (256, 781, 1024, 4096, 8192, 16384, 32768)
 
@@ -62,17 +56,6 @@ def _imported(exercise: Exercise, path: Path, source: str) -> Callable[..., None
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return getattr(module, exercise.entry)  # type: ignore[no-any-return]
-
-
-def without(source: str, part: str) -> str:
-    """Return a submission's text without one part of it.
-
-    Raises:
-        ValueError: the text does not have the part exactly once.
-    """
-    if source.count(part) != 1:
-        raise ValueError(f"The submission must have this exactly once: {part.strip()}")
-    return source.replace(part, "")
 
 
 def kernels(recorder: Recorder, only: str = "") -> None:
@@ -104,9 +87,6 @@ def _exercise(recorder: Recorder, exercise: Exercise, folder: Path) -> None:
     for name in (FASTEST, *_STEPS.get(exercise.id, ())):
         if (path := _CORPUS / exercise.id / f"right_{name}.py").exists():
             functions[name] = _imported(exercise, folder / f"{exercise.id}_{name}.py", path.read_text("utf-8"))
-    for name, part in _WITHOUT.get(exercise.id, {}).items():
-        text = without((_CORPUS / exercise.id / f"right_{FASTEST}.py").read_text("utf-8"), part)
-        functions[name] = _imported(exercise, folder / f"{exercise.id}_{name}.py", text)
     times = {name: _case(recorder, exercise, case, functions) for name, case in cases_of(exercise).items()}
     if exercise.id == "softmax":
         chosen = [times[case.name] for case in exercise.plot_cases if case.arrays[0].shape[1] in SOFTMAX_SIZES]
@@ -129,7 +109,7 @@ def _case(recorder: Recorder, exercise: Exercise, case: Case, functions: dict[st
     calls |= peer_calls(exercise.id, tensors, partial(_is_right, exercise, case, tensors))
     calls["copy"] = partial(written.copy_, read)
     times = in_turn(calls, launches=_LAUNCHES) if exercise.of_the_host else in_turn(calls, HEAD_START_CYCLES)
-    for name in functions.keys() - _WITHOUT.get(exercise.id, {}).keys():
+    for name in functions:
         must_be_right(exercise, case, calls[name], tensors)
     for peer, samples in times.items():
         bench = _bench(exercise.id, peer)

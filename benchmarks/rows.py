@@ -54,10 +54,10 @@ class Recorder:
             bench=bench,
             case=case,
             metric=metric,
-            value=round(value, 5),
+            value=_rounded(value),
             unit=unit,
-            low=None if low is None else round(low, 5),
-            high=None if high is None else round(high, 5),
+            low=None if low is None else _rounded(low),
+            high=None if high is None else _rounded(high),
             gpu=self.machine.gpu,
             driver=self.machine.driver,
             torch=self.machine.torch,
@@ -78,6 +78,11 @@ class Recorder:
         """Replace the rows of the benches that ran; rows of other benches stay."""
         replace_rows(self.path(), [asdict(row) for row in self.rows], "bench")
         return self.path()
+
+
+def _rounded(value: float) -> float:
+    """Round to five decimals, or to three significant digits if those are more: 1/150,000 is not 1/100,000."""
+    return float(f"{value:.3g}") if 0 < abs(value) < 1e-3 else round(value, 5)
 
 
 def replace_rows(path: Path, rows: Sequence[dict[str, Any]], key: str) -> None:

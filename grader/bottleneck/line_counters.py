@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +22,7 @@ _NO_MODULE = (
 _NOT_WAITING = {"selected", "not_selected"}
 _LEAST = 0.1  # the share of a line that matters
 _WIDTH = 50  # characters of a line that are shown
+_SAYS_MORE = re.compile(r"\w")  # than a lone brace, where a kernel waits for its stores
 
 _Values = Mapping[str, float]
 
@@ -33,7 +35,8 @@ def by_line(read: Mapping[str, Any] | None, source: str) -> tuple[str, ...]:
     if read is None:
         return (_NO_MODULE,)
     texts = dict(enumerate(source.split("\n"), start=1))
-    lines = {int(line): values for line, values in read["lines"].items() if texts.get(int(line), "").strip()}
+    every = {int(line): values for line, values in read["lines"].items()}
+    lines = {line: values for line, values in every.items() if _SAYS_MORE.search(texts.get(line, ""))}
     found = (
         _excess(GLOBAL, "access to global memory touches {:.1f} sectors", "sectors", lines, read["totals"]),
         _excess(SHARED, "access to shared memory takes {:.1f} turns", "turns", lines, read["totals"]),

@@ -316,8 +316,8 @@ benchmark(ls_open)
 # %% [markdown]
 # These are the results of the course's kernels. *Digits* are those that are correct at the worst frequency, relative
 # to the highest peak. *FFT* and *interpolation* are other algorithms: the section *Change the algorithm* explains the
-# first, and the last question of *Extra credit* explains the second. *nifty-ls* is a library, which *What you would
-# use* returns to; here it runs on the CPU.
+# first, and the last question of *Extra credit* explains the second. *SciPy*, *nifty-ls* and *astropy* are libraries,
+# which *What you would use* returns to; here they run on the CPU.
 
 # %%
 recorded("ladder/past", "median_ms", "ratio_vs_last_rung", "registers", "correct_digits")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.kernels import _CORPUS, _WITHOUT, FASTEST, cases_of, laid_out, without
+from benchmarks.kernels import cases_of, laid_out
 from grader.exercise import Array
 from grader.exercises import EXERCISES
 
@@ -31,14 +31,3 @@ def test_a_gates_cases_are_timed():
         timed = cases_of(exercise)
         assert {name for gate in exercise.gates for name in gate.cases} <= set(timed)
         assert all(timed[case.name].arrays == case.arrays for case in (*exercise.plot_cases, *exercise.timed_cases))
-
-
-@pytest.mark.parametrize(("exercise", "part"), [(name, part) for name in _WITHOUT for part in _WITHOUT[name].values()])
-def test_a_limit_is_the_faster_solution_without_one_part(exercise, part):
-    """If the file changes so that the part is another, the bench would time the same kernel twice."""
-    source = (_CORPUS / exercise / f"right_{FASTEST}.py").read_text("utf-8")
-    shorter = without(source, part)
-    compile(shorter, exercise, "exec")
-    assert len(shorter) < len(source)
-    with pytest.raises(ValueError, match="exactly once"):
-        without(shorter, part)

@@ -55,10 +55,10 @@ def test_a_way_that_is_slow_or_inaccurate_is_reported(rotation: float, fft: floa
     assert len(_faults(times, dict.fromkeys(times, digits))) == told
 
 
-def test_libraries_that_are_missing_or_fail_get_no_row(
+def test_libraries_that_are_missing_or_fail_or_are_wrong_get_no_row(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A missing one is named, one that raises is a fault, and the others are timed and compared."""
+    """A missing one is named, one that raises or is wrong is a fault, and the others are timed and compared."""
 
     def broken(drawn: Any) -> Any:
         raise ValueError("no such method")
@@ -70,6 +70,7 @@ def test_libraries_that_are_missing_or_fail_get_no_row(
         Library("right", ("math",), lambda drawn: lambda: drawn["y"] + 1),
         Library("missing", ("math", "no_such_module"), broken),
         Library("broken", ("math",), broken),
+        Library("wrong", ("math",), lambda drawn: lambda: drawn["y"]),
     )
     monkeypatch.setattr(past, "LIBRARIES", libraries)
     monkeypatch.setattr(past, "scipy_time_ms", lambda drawn: 100.0)
@@ -77,7 +78,10 @@ def test_libraries_that_are_missing_or_fail_get_no_row(
     is_there.cache_clear()
     faults = past._libraries(recorder, {"y": power - 1}, power, 10.0)
     is_there.cache_clear()
-    assert faults == ["ladder/past: broken: ValueError: no such method"]
+    assert faults == [
+        "ladder/past: broken: ValueError: no such method",
+        "ladder/past: wrong is wrong here, so it has no rows: 0.3 correct digits",
+    ]
     assert "missing is missing here" in capsys.readouterr().out
     assert {row[1] for row in rows} == {"SciPy on the CPU, float64", "right, float64"}
     assert ("ladder/past", "right, float64", "correct_digits", "1", 17.0) in rows

@@ -128,6 +128,7 @@ def test_bank_conflicts_are_turns_of_a_line() -> None:
     assert turns.startswith("Line 1 (`y = tile[column,")
     assert "…`)" in turns
     assert waits.endswith(f"100% of all stall samples (`{_DRAIN}`).")
+    assert by_line({"totals": values, "lines": {"1": values}}, "}") == ()  # a kernel waits there for its stores
 
 
 @pytest.mark.parametrize(

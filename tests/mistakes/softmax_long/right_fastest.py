@@ -16,9 +16,7 @@ def together_kernel(
 ):  # fmt: skip
     row, own = (tl.program_id(0) // PIECES).to(tl.int64), tl.program_id(0) % PIECES
     column = own * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(
-        x_ptr + row * x_stride + column, mask=column < columns, other=-float("inf"), eviction_policy="evict_first"
-    )
+    x = tl.load(x_ptr + row * x_stride + column, mask=column < columns, other=-float("inf"))
     own_max = tl.maximum(tl.max(x, axis=0), -3.4e38)
     numerator = tl.exp(x - own_max)
     tl.store(max_ptr + tl.program_id(0), own_max)
