@@ -252,15 +252,19 @@ def _grade_all(
     opened: contextlib.AbstractContextManager[Judging],
     tell: Progress,
 ) -> dict[str, str]:
-    """Autograde these students' work; return why it could not be graded completely, by student."""
+    """Autograde these students' work; return why it could not be graded completely, by student.
+
+    Students whose texts all have a verdict go first, so that one slow text does not hold up the others' notebooks.
+    """
     own = folder.notebooks(api.coursedir, assignment)
     handed_in = {name: _handed_in(api, folder.path(api, "submitted", assignment, name), own) for name in again}
-    reasons = {}
+    reasons: dict[str, str] = {}
     with opened as judges:
         forced.start()
-        for number, name in enumerate(again):
-            tell(f"grading {name}", number, len(again))
+        while handed_in:
             judges.expect([task for tasks in handed_in.values() for task in tasks])
+            name = next((each for each, tasks in handed_in.items() if judges.has(tasks)), next(iter(handed_in)))
+            tell(f"grading {name}", len(reasons), len(again))
             reasons[name] = _grade(api, assignment, name)
             forced.done(name)
             del handed_in[name]

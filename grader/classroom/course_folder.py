@@ -53,15 +53,19 @@ def api(course: Path) -> Any:
 
 @contextmanager
 def one_engine() -> Iterator[None]:
-    """Let nbgrader's gradebooks share an engine, which keeps compiled SQL: it opens some 17 per graded student."""
+    """Let nbgrader's gradebooks share an engine, which keeps compiled SQL, and look once whether all tables exist.
+
+    nbgrader opens some 17 gradebooks per graded student.
+    """
     from nbgrader import api as gradebooks
 
-    before = gradebooks.create_engine
-    gradebooks.create_engine = functools.cache(before)
+    tables = gradebooks.Base.metadata
+    engine, create = gradebooks.create_engine, tables.create_all
+    gradebooks.create_engine, tables.create_all = functools.cache(engine), functools.cache(create)
     try:
         yield
     finally:
-        gradebooks.create_engine = before
+        gradebooks.create_engine, tables.create_all = engine, create
 
 
 @contextmanager

@@ -32,6 +32,8 @@ class HandedInExporter(NotebookExporter):
     graded notebooks. They are removed here, because Formgrader would show them to the instructor's browser.
     """
 
+    optimistic_validation = True  # the notebook is checked after the last preprocessor, not after each
+
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[NotebookNode, dict[str, Any]]:

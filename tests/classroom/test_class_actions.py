@@ -234,6 +234,18 @@ def test_a_text_that_several_handed_in_is_judged_once(classroom: Classroom, judg
     assert len(judge.sources) == 4
 
 
+def test_students_whose_texts_have_a_verdict_go_first(classroom: Classroom, judge: ObedientJudge) -> None:
+    """A slow text holds up nobody else's notebooks."""
+    classroom.hand_in("bob", solve(3))
+    class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
+    classroom.hand_in("ann", solve(4))
+    classroom.hand_in("cyd", solve(3))
+    told: list[str] = []
+    class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False, progress=lambda text, *_: told.append(text))
+    assert told[1:] == ["grading cyd", "grading ann"]
+    assert [classroom.grade(name)[0] for name in ("ann", "cyd")] == [4, 3]
+
+
 def test_a_forced_grading_that_is_killed_goes_on(classroom: Classroom, judge: ObedientJudge) -> None:
     """The next run, forced or not, grades the students that are left again, and nobody twice."""
     for student, points in (("ann", 3), ("bob", 4), ("cyd", 5)):

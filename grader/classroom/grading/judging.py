@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,10 @@ class Judging:
     def expect(self, tasks: Sequence[Task]) -> None:
         """Announce all tasks to come, in order, to the workers: each text once, and none that has a verdict."""
         self._workers.expect([task for task in dict.fromkeys(tasks) if self._known(task) is None])
+
+    def has(self, tasks: Iterable[Task]) -> bool:
+        """Whether all these tasks have a verdict already."""
+        return all(self._known(task) is not None for task in tasks)
 
     def verdict(self, task: Task) -> Verdict:
         """The verdict on a task, as soon as there is one.
