@@ -99,9 +99,9 @@ def nsight_compute() -> Path | None:
 
 
 def nsight_modules(program: Path) -> list[Path]:
-    """The folders with Nsight Compute's Python module `ncu_report`, first that of this `ncu`, then by version.
+    """The folders with Nsight Compute's Python module `ncu_report`: first that of this `ncu`, then the newest.
 
-    In a toolkit's `bin`, `ncu` is a script, and Nsight Compute is next to `bin` or in its own folder.
+    In a toolkit's `bin`, `ncu` is a script; Nsight Compute itself is next to `bin` or in `/opt/nvidia`.
     """
     home = program.resolve().parent
     found = [*home.parent.glob("nsight-compute-*"), *home.parent.glob("nsight-compute/*"), *_NSIGHT.glob("*")]

@@ -14,15 +14,15 @@ __all__ = ["EXECUTED", "GLOBAL", "IDEAL", "SHARED", "STALL", "by_line"]
 
 GLOBAL, SHARED, IDEAL = "memory_l2_theoretical_sectors_global", "memory_l1_wavefronts_shared", "{}_ideal"
 STALL = "smsp__pcsamp_warps_issue_stalled_"
-EXECUTED = "inst_executed"  # by the instructions that a metric counts, under the name `inst_executed of METRIC`
+EXECUTED = "inst_executed"  # `inst_executed of METRIC` sums only the instructions that have a value of the metric
 _NO_MODULE = (
     "Counters by line were not read: NVIDIA's Python module `ncu_report` was not found, or is not for this Python. "
     "`pip install ncu-report` installs it."
 )
 _NOT_WAITING = {"selected", "not_selected"}
-_LEAST = 0.1  # the share of a line that matters
+_LEAST = 0.1  # share of a line that is worth a sentence
 _WIDTH = 50  # characters of a line that are shown
-_SAYS_MORE = re.compile(r"\w")  # than a lone brace, where a kernel waits for its stores
+_CODE = re.compile(r"\w")  # not a lone brace, where a kernel waits for its stores
 
 _Values = Mapping[str, float]
 
@@ -35,14 +35,14 @@ def by_line(read: Mapping[str, Any] | None, source: str) -> tuple[str, ...]:
     if read is None:
         return (_NO_MODULE,)
     texts = dict(enumerate(source.split("\n"), start=1))
-    every = {int(line): values for line, values in read["lines"].items()}
-    lines = {line: values for line, values in every.items() if _SAYS_MORE.search(texts.get(line, ""))}
+    lines = {int(line): values for line, values in read["lines"].items() if _CODE.search(texts.get(int(line), ""))}
     found = (
         _excess(GLOBAL, "access to global memory touches {:.1f} sectors", "sectors", lines, read["totals"]),
         _excess(SHARED, "access to shared memory takes {:.1f} turns", "turns", lines, read["totals"]),
         _waits(lines, read["totals"]),
     )
-    return tuple(f"Line {each[0]} (`{_short(texts[each[0]])}`): {each[1]}." for each in found if each is not None)
+    shown = {line: clean(texts[line].strip().replace("`", "'"), _WIDTH) for line in lines}
+    return tuple(f"Line {line} (`{shown[line]}`): {said}." for line, said in filter(None, found))
 
 
 def _excess(
@@ -80,8 +80,3 @@ def _stalls(values: _Values) -> Counter[str]:
     return Counter(
         {name: n for name, n in reasons.items() if name not in _NOT_WAITING and not name.endswith("_not_issued")}
     )
-
-
-def _short(line: str) -> str:
-    text = clean(line.strip().replace("`", "'"))
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

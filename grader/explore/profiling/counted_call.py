@@ -72,7 +72,7 @@ def count(exercise: Exercise, source: str, gathered: Sequence[Evidence]) -> Coun
 
 
 def _lines(program: Path, report: Path, source: str) -> tuple[str, ...]:
-    """Return what the report says about single lines; nothing if it cannot be read."""
+    """Return the sentences about single lines; none if the report cannot be read."""
     words = ["-m", "grader.explore.profiling.report_lines", str(report), *map(str, nsight_modules(program))]
     printed = run_ncu([], words, report.parent, _LIMIT_S)
     try:
@@ -131,7 +131,7 @@ def main(exercise_id: str, path: str, case_name: str) -> None:
     gpu_start.start(one_queue=False)
     install_line_marks()
     os.environ["NVCC_APPEND_FLAGS"] = f"{os.environ.get('NVCC_APPEND_FLAGS', '')} -lineinfo"
-    for name in ("TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR"):  # builds in a notebook name its own files
+    for name in ("TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR"):  # cached builds name the notebook's files
         os.environ[name] = str(Path(path).with_name(name))
     exercise = find(exercise_id)
     every = (*exercise.timed_cases, *exercise.plot_cases, *exercise.cases)

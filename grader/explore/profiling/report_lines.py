@@ -1,10 +1,9 @@
 """Read the counters of each source line of the longest kernel in a report, with Nsight Compute's module `ncu_report`.
 
 This file is a program, because NVIDIA's library is best kept out of the learner's process. It prints JSON, which is
-null if none of the folders nor this Python has the module. With `--names` it lists the metrics that have values by
-instruction:
+null if neither a folder nor this Python has the module:
 
-    python -m grader.explore.profiling.report_lines [--names] REPORT [FOLDER …]
+    python -m grader.explore.profiling.report_lines REPORT [FOLDER …]
 """
 
 from __future__ import annotations
@@ -21,27 +20,20 @@ from grader.bottleneck.line_counters import EXECUTED, GLOBAL, IDEAL, SHARED, STA
 from grader.worker.toolchain.compiler_errors import CELL
 
 FILE = "submission.py"
-_LEARNERS = (FILE, CELL)  # the files of line information whose lines are those of the learner's text
+_LEARNERS = (FILE, CELL)  # the names that line information has for the learner's text
 _COUNTED = {name for each in (GLOBAL, SHARED) for name in (each, IDEAL.format(each))}
 
 
-def main(*words: str) -> None:
-    """Print the counters, or the names."""
-    path, *folders = (word for word in words if word != "--names")
+def main(path: str, *folders: str) -> None:
+    """Print the counters."""
     module = _module(folders)
-    report = module.load_report(path) if module is not None else None
-    if report is None:
-        print(json.dumps(None))
-    elif "--names" in words:
-        print("\n".join(names(longest(report))))
-    else:
-        print(json.dumps(read(longest(report))))
+    print(json.dumps(None if module is None else read(longest(module.load_report(path)))))
 
 
 def _module(folders: Sequence[str]) -> Any:
     """The module in the first folder whose library this Python can load, else an installed one, else None."""
     for folder in (*folders, ""):
-        sys.path[:0] = [folder]
+        sys.path.insert(0, folder)
         try:
             return importlib.import_module("ncu_report")
         except ImportError:
@@ -56,24 +48,18 @@ def longest(report: Any) -> Any:
     return max(actions, key=lambda action: action.metric_by_name(TIME).as_double())
 
 
-def names(action: Any) -> list[str]:
-    """The metrics that have values by instruction, each with the number of values and their sum."""
-    found = {name: by_address(action, name) for name in sorted(action.metric_names())}
-    return [f"{name} {len(values)} {sum(values.values()):g}" for name, values in found.items() if values]
-
-
 def read(action: Any) -> dict[str, Any]:
     """The sums over all instructions, and over those of each of the learner's lines.
 
-    A metric that the report lacks is missing. Each metric has next to it how often its instructions were executed.
+    `EXECUTED of METRIC` says how often the instructions with a value of the metric were executed.
     """
     totals: defaultdict[str, float] = defaultdict(float)
     lines: defaultdict[int, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
-    executed = by_address(action, EXECUTED)
+    executed = _by_address(action, EXECUTED)
     for name in action.metric_names():
         if name not in _COUNTED and not name.startswith(STALL):
             continue
-        for address, value in by_address(action, name).items():
+        for address, value in _by_address(action, name).items():
             if not value:
                 continue
             line = _line(action, address)
@@ -83,8 +69,8 @@ def read(action: Any) -> dict[str, Any]:
     return {"totals": totals, "lines": lines}
 
 
-def by_address(action: Any, name: str) -> dict[int, float]:
-    """A metric's values by the address of the instruction; empty if it has none."""
+def _by_address(action: Any, name: str) -> dict[int, float]:
+    """A metric's values by the address of the instruction."""
     metric = action.metric_by_name(name)
     addresses = metric.correlation_ids() if metric is not None else None
     if addresses is None:
