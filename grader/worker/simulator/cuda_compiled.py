@@ -73,6 +73,7 @@ _UNDEFINED = re.compile(r'identifier "(?P<name>[\w:]+)" is undefined|"std" has n
 _TYPE = re.compile(r"[^(]*\b(?:struct|class)\s+(?P<name>\w+)[^(]*", re.DOTALL)
 _LAUNCHED = re.compile(r"[\w:]+\s*(?P<arguments><[^;{}]*>)?\s*\Z")
 _DELETED = re.compile(r'function "(?P<name>[^"]+)".* cannot be referenced -- it is a deleted function')
+_CALLED = 'calling a __host__ function("{}") from a {} is not allowed'
 _CONSTANT = "expression must be a modifiable lvalue"  # also for `__constant__` variables
 _AN_ERROR = re.compile(r"^(?P<file>cell|cuda_source)\((?P<line>\d+)\): error(?: #[\w-]+)?: (?P<text>.+)$", re.MULTILINE)
 _ADDED_WORDS = ("__device__", "__constant__", "__managed__", "__shared__")
@@ -137,12 +138,13 @@ def refusal(source: str, mark: str) -> str:
         Unsure: NVRTC cannot tell.
     """
     found = device_code(source)
+    prelude = _PRELUDE + (mark or '#line 1 "cuda_source"\n')
     first, file = mark.split()[1:3] if mark else ("1", '"cuda_source"')
     if found.calls:
         number, said = found.calls[0]
         return f"{file.strip(chr(34))}({int(first) + number - 1}): error: {said}"
     try:
-        text = _log(_PRELUDE + (mark or '#line 1 "cuda_source"\n') + found.code)
+        text = _nvrtc(prelude + found.code).error
     except (ImportError, RuntimeError):
         raise Unsure("NVRTC is not installed") from None
     if of_host := _of_host(text, found, int(first)):
@@ -152,17 +154,16 @@ def refusal(source: str, mark: str) -> str:
     if elsewhere or _UNKNOWN.search(message) or _NOT_NVRTCS.search(text):
         raise Unsure(f"NVRTC alone cannot compile it ({message})")
     if not text and found.without_members:
-        code = _PRELUDE + (mark or '#line 1 "cuda_source"\n') + found.without_members
-        return _of_a_member(_log(code, found.instances), found, int(first))
+        log = _nvrtc(prelude + found.without_members, instances=found.instances).error
+        return _of_a_member(log, found, int(first))
     return text
 
 
 def _of_a_member(text: str, found: DeviceCode, first: int) -> str:
-    """Return the error of device code that calls a deleted member function, as nvcc says it of the host's, or ""."""
+    """Return the error of device code that calls a deleted member function, in nvcc's words for the host's, or ""."""
     for error in _AN_ERROR.finditer(text):
         if (deleted := _DELETED.search(error["text"])) and (caller := found.caller(int(error["line"]) - first + 1)):
-            said = f'calling a __host__ function("{deleted["name"]}") from a {caller.kind} is not allowed'
-            return f"{error['file']}({error['line']}): error: {said}"
+            return f"{error['file']}({error['line']}): error: {_CALLED.format(deleted['name'], caller.kind)}"
     return ""
 
 
@@ -180,18 +181,13 @@ def _of_host(text: str, found: DeviceCode, first: int) -> str:
         if name in found.variables:
             why = f'identifier "{name}" is undefined in device code: a variable without `__device__` is the host\'s'
         elif name in _HOST_NAMES:
-            why = f'calling a __host__ function("{name}") from a {caller.kind} is not allowed'
+            why = _CALLED.format(name, caller.kind)
             if name.startswith("std::") and name[5:] in _HOST_OBJECTS:
                 why = f'identifier "{name}" is undefined in device code: it is the host\'s'
         else:
             continue
         return f"{error['file']}({line}): error: {why}"
     return ""
-
-
-def _log(code: str, instances: Sequence[str] = ()) -> str:
-    """Return NVRTC's output if it refuses the code, or one of these instances of templates, or ""."""
-    return _nvrtc(code, instances=instances).error
 
 
 def _nvrtc(code: str, *more: str, instances: Sequence[str] = ()) -> Compiled:
@@ -223,9 +219,9 @@ class DeviceCode:
 
     Attributes:
         code: the source with blanks in place of host code.
-        without_members: the same, but member functions without `__device__` are deleted; "" if there are none. In
-            `code` they run on the GPU, because NVRTC has no functions of the host.
-        instances: of kernel templates, launched with a type that has such members, as in `kernel<Square>`.
+        without_members: the same with `= delete` in place of the bodies of member functions without `__device__`, which
+            NVRTC would compile for the GPU; "" if there are none.
+        instances: the instances of kernel templates to compile, such as `kernel<Square>`.
         calls: calls across the border of host and device, and the host's uses of a kernel's variables: the line, and
             what nvcc says.
         variables: names of variables that only the host has.
@@ -236,8 +232,8 @@ class DeviceCode:
     calls: list[tuple[int, str]]
     variables: set[str]
     functions: list[_Function]
-    without_members: str = ""
-    instances: Sequence[str] = ()
+    without_members: str
+    instances: list[str]
 
     def caller(self, line: int) -> _Function | None:
         """The function for the GPU that contains this line of the source."""
@@ -252,8 +248,9 @@ def device_code(source: str) -> DeviceCode:
     texts = [token.text for token in tokens]
     macros = " ".join(found[0] for found in _DIRECTIVE.finditer(source))
     calls = [*_calls(tokens, parts), *_launches(tokens, parts), *_of_a_thread(tokens, parts)]
+    members = list(_host_members(tokens, parts))
     if any(word in macros for word in _OF_THE_GPU):
-        calls = []  # a macro may mark functions for the GPU
+        calls, members = [], []  # a macro may mark functions for the GPU
     variables: set[str] = set()
     for part in parts:
         names = _host_variables(tokens[part.begin : part.end])
@@ -261,17 +258,15 @@ def device_code(source: str) -> DeviceCode:
         if part.host or names:
             texts[part.begin : part.end] = [_blank(text) for text in texts[part.begin : part.end]]
     code = _with_directives("".join(texts), source)
-    found = DeviceCode(code, calls, variables, list(_functions(tokens, parts)))
-    members = [] if any(word in macros for word in _OF_THE_GPU) else list(_host_members(tokens, parts))
     for _, begin, end in members:
         texts[begin:end] = ["= delete;", *map(_blank, texts[begin + 1 : end])]
-    found.without_members = _with_directives("".join(texts), source) if members else ""
-    found.instances = list(_instances(tokens, {name for name, _, _ in members}))
-    return found
+    without_members = _with_directives("".join(texts), source) if members else ""
+    instances = list(_instances(tokens, {name for name, _, _ in members}))
+    return DeviceCode(code, calls, variables, list(_functions(tokens, parts)), without_members, instances)
 
 
 def _host_members(tokens: list[Token], parts: list[_Part]) -> Iterator[tuple[str, int, int]]:
-    """Return the type and the body of member functions that are not marked for the GPU, and do not have its name."""
+    """Return the type and the body of each member function without `__device__`, except constructors."""
     for part in parts:
         brace = next((at for at in range(part.begin, part.end) if tokens[at].text == "{"), part.begin)
         of_type = _TYPE.fullmatch(joined(tokens[part.begin : brace]))
@@ -286,7 +281,7 @@ def _host_members(tokens: list[Token], parts: list[_Part]) -> Iterator[tuple[str
 
 
 def _instances(tokens: list[Token], types: set[str]) -> Iterator[str]:
-    """Return the instances of templates in launches that name one of the types, as the template's only argument."""
+    """Return the instances of templates that are launched: as written, or with each of `types` that a launch names."""
     for at, token in enumerate(tokens):
         if token.text == "<<<":
             name = _LAUNCHED.search(joined(tokens[:at]))
@@ -340,7 +335,7 @@ def _part(tokens: list[Token], begin: int, body: int, end: int) -> _Part:
     head = [token for token in tokens[begin:body] if not token.blank]
     words = [token.text for token in head]
     if "(" not in words:
-        return _Part(begin, end, body, "", bool(_OF_HOST.search("".join(token.text for token in tokens[begin:end]))))
+        return _Part(begin, end, body, "", bool(_OF_HOST.search(joined(tokens[begin:end]))))
     at = name_of_function(tokens, begin - 1)
     name = tokens[at].text if at else ""
     device = any(word in _DEVICE for word in words) or words[0] in ("using", "typedef", "static_assert", *TYPES)
@@ -361,8 +356,7 @@ def _calls(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str]]:
         for before, at, after in zip(code, code[1:], code[2:], strict=False):
             called = tokens[at].text in host and tokens[after].text in ("(", "<")
             if called and tokens[before].text not in (".", "->", "::") and tokens[before].kind != "word":
-                caller = f'{kind} function("{part.name}")'
-                said = f'calling a __host__ function("{tokens[at].text}") from a {caller} is not allowed'
+                said = _CALLED.format(tokens[at].text, f'{kind} function("{part.name}")')
                 found.append((_line(tokens, at), said))
     return found
 
