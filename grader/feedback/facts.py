@@ -163,15 +163,16 @@ def _covered(m: Mismatch, axis: int) -> tuple[int, int] | None:
     return (first, size) if first and m.wrong == (size - first) * shape[1 - axis] else None
 
 
-_BEHIND_ONE = [(block, 1) for block in _BLOCKS]  # of a block and the distance between two: `blockDim` is missing
-_BEHIND_SOME = [(1 << block, 1 << distance) for block in range(2, 11) for distance in range(1, block)]
+# Blocks that overlap: their size, and the stride from the start of one to the next. At stride 1, `blockDim` is missing.
+_STRIDE_ONE = [(block, 1) for block in _BLOCKS]
+_STRIDES = [(1 << block, 1 << stride) for block in range(2, 11) for stride in range(1, block)]
 
 
 def _overlapping(covered: set[tuple[int, int]]) -> bool:
-    """Whether blocks that overlap cover as much of each size. For one size alone, too many pairs would fit."""
+    """Whether overlapping blocks explain how far each size is covered. One size would fit too many of `_STRIDES`."""
     return any(
-        all(first == (-(-size // block) - 1) * distance + block for first, size in covered)
-        for block, distance in (_BEHIND_ONE + _BEHIND_SOME if len(covered) > 1 else _BEHIND_ONE)
+        all(first == (-(-size // block) - 1) * stride + block for first, size in covered)
+        for block, stride in (_STRIDE_ONE + _STRIDES if len(covered) > 1 else _STRIDE_ONE)
     )
 
 
@@ -303,9 +304,9 @@ class Facts:
 
     @property
     def overlap(self) -> str:
-        """The axis, "x" or "y", along which each block begins before the end of the one before it, or "".
+        """The axis, "x" or "y", along which blocks overlap, or "".
 
-        A grid that was rounded down covers a multiple of the block, for which no usual block may fit all cases.
+        A grid that was rounded down is no overlap: it covers a multiple of one block size in all cases.
         """
         for axis, name in ((1, "x"), (0, "y")):
             covered = {found for m in (self.mismatch, *self.others) if (found := _covered(m, axis))}

@@ -16,7 +16,7 @@ from grader.words import plural
 
 FEWEST = 3  # samples; with fewer, a sine fits exactly at every frequency
 _ENOUGH = 200  # frequencies: with fewer, two bugs may give the same output
-_APART = 0.6  # the times of so few samples: at random ones, their sums of squares are ill-conditioned
+_APART = 0.6  # between the times of so few samples: random times make the sums of squares ill-conditioned
 _NEAR = 0.02  # the largest deviation from a bug's output, as a share of the bug's effect
 _LENGTHS: dict[str, tuple[int, ...]] = {}  # of the series of each case, by its name
 
@@ -43,8 +43,9 @@ def _draw(case: Case, source: Any, machine: Any) -> dict[str, Any]:
 
     lengths, count = _LENGTHS[case.name], case.arrays[-1].shape[1]
     drawn = [ladder_cases.draw(ladder_cases.ladder_case(max(n, 1), count), source, machine) for n in lengths]
-    for each in (one for one, n in zip(drawn, lengths, strict=True) if n == FEWEST):
-        each["t"] = 0.1 * each["t"][0] + _APART * torch.arange(FEWEST, device=source.device)
+    for each, n in zip(drawn, lengths, strict=True):
+        if n == FEWEST:
+            each["t"] = 0.1 * each["t"][0] + _APART * torch.arange(FEWEST, device=source.device)
     series = {name: torch.cat([each[name][:n] for each, n in zip(drawn, lengths, strict=True)]) for name in ("t", "y")}
     offsets = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32, device=source.device)
     return series | {"offsets": offsets, "freqs": drawn[0]["freqs"]}
@@ -179,7 +180,7 @@ def _last_missing(a: Any) -> Any:
 
 
 def _enough_are_zero(a: Any) -> Any:
-    """Zeros for stars with just enough samples."""
+    """Zeros for stars with just enough samples, as with `<=` in place of `<`."""
     rows = a["expected"].clone()
     enough = [row for row, (first, last) in enumerate(_ranges(a)) if last - first == FEWEST]
     rows[enough] = 0
@@ -261,8 +262,8 @@ _SUSPECTS = (
         _few_are_not_zero,
     ),
     Suspect(
-        f"Only the stars with exactly {FEWEST} samples are wrong: their power is 0 here, but only fewer than {FEWEST} "
-        "samples are too few.",
+        f"Only the stars with exactly {FEWEST} samples are wrong: their power is 0 here, but {FEWEST} samples are "
+        "enough.",
         _bug(_enough_are_zero),
     ),
 )

@@ -16,8 +16,8 @@ _REPEATS = (3, 5, 10, 20, 25, 30, 50, 100, 200, 500)
 _WITH_FIRST = (1, 2, 3, 4, 5, 6, 8, 10)
 _FLOATS = 1 << 27  # the largest tensor, 512 MiB
 
-# Every fifth call of one pretend kernel is an outlier, and so is the one after a warm-up of five, ten or twenty calls.
-# The minimum, the median and the mean stay within the budget.
+# Calls 1, 6, 11, … of one pretend kernel take this many times as long; so does the first call after a warm-up of five,
+# ten or twenty calls. The minimum, the median and the mean stay within the budget.
 _OUTLIER = 1.15
 _FEWEST = 5  # calls in all: fewer hold at most a few measurements, besides the warm-up
 _TRIES = 3  # other work on the machine may disturb a correct timer

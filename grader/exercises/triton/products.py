@@ -172,7 +172,7 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
         ),
         Suspect(
             "Tiles were transposed before they were multiplied, as by `tl.trans`: load the block of `a` as `BLOCK_M × "
-            "BLOCK_K` and that of `b` as `BLOCK_K × BLOCK_N`, and multiply them as they are.",
+            "BLOCK_K` and the block of `b` as `BLOCK_K × BLOCK_N`, and multiply them as they are.",
             one_of(tiles_transposed),
         ),
         Suspect(

@@ -207,7 +207,7 @@ def _read(title: str, cubin: bytes, log: str, ptx: str = "") -> MachineCode:
 def loop_of(instructions: Sequence[tuple[int, str]]) -> tuple[str, ...]:
     """Return the innermost loop with the most sines among (address, text) instructions: the longest, or () if none.
 
-    A loop without stores comes first: a copy of the outer loop, for inputs without samples, has no loop in it either.
+    Loops without stores come first: for inputs without samples, compilers copy the outer loop without its inner loop.
     """
     loops = []
     for address, text in instructions:

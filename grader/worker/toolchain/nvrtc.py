@@ -105,7 +105,7 @@ def ptx_facts(ptx: str) -> list[dict[str, Any]]:
 def _per_sine(body: str) -> int:
     """Return the instructions per fast sine in the innermost loop with the most of them, rounded; 0 if none has any.
 
-    A loop without stores comes first: a copy of the outer loop, for inputs without samples, has no loop in it either.
+    Loops without stores come first: for inputs without samples, compilers copy the outer loop without its inner loop.
     """
     labels: dict[str, int] = {}
     instructions: list[str] = []
