@@ -1,7 +1,7 @@
 """Each reference solution by both clocks, in turn on one GPU: the points, and how far the ratios differ.
 
 The practice clock is the one for machines whose processes cannot share a GPU's memory. `PRACTICE_OF=widen,ls_open`
-grades these exercises only.
+grades only these exercises.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def practice(recorder: Recorder) -> None:
     limit, faults, differences = Limit(_LIMIT_S), [], []
     chosen = [name for name in os.environ.get("PRACTICE_OF", "").split(",") if name] or list(EXERCISES)
     with _judge("auto") as own, _judge("host") as by_practice:
-        for name, exercise in ((name, EXERCISES[name]) for name in chosen):
+        for name in chosen:
             if not limit.allows(_LONGEST_S):
                 print(f"{name} and later exercises were not begun: no time is left.", flush=True)
                 break
@@ -47,8 +47,8 @@ def practice(recorder: Recorder) -> None:
                 if verdict.timings:
                     scale = max(timing.scale for timing in verdict.timings)
                     recorder.add(f"practice/{name}", clock, "times_as_large", "1", scale)
-                if verdict.points != exercise.max_points:
-                    faults.append(f"{name} has {verdict.points:g} of {exercise.max_points:g} points by the {clock}")
+                if verdict.points != (most := EXERCISES[name].max_points):
+                    faults.append(f"{name} has {verdict.points:g} of {most:g} points by the {clock}")
                     print(verdict, flush=True)
             for label, percent in _differences(*verdicts.values()).items():
                 recorder.add(f"practice/{name}", label, "ratio_difference", "%", percent)

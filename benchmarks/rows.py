@@ -81,7 +81,7 @@ class Recorder:
 
 
 def _rounded(value: float) -> float:
-    """Round to five decimals, or to three significant digits if those are more: 1/150,000 is not 1/100,000."""
+    """Round to five decimals; below 0.001, to three significant digits."""
     return float(f"{value:.3g}") if 0 < abs(value) < 1e-3 else round(value, 5)
 
 

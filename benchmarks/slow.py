@@ -1,12 +1,13 @@
 """The corpus of slow work on a GPU: which cause is named, and whether its cure brings what was predicted.
 
     python -m benchmarks slow
+    python -m benchmarks slow:again
     python -m benchmarks.slow simulator|cuda [--at-once N]
     python -m benchmarks.slow show|record
-    python -m benchmarks slow:again
 
-The first form needs a GPU. The second gathers only the evidence of one device. `show` prints what the evidence so far
-says about each file, and `record` makes the rows from it again, after a change to the causes.
+The first two need a GPU; `slow:again` times `explain` twice on each text that took long. The third form gathers only
+the evidence of one device. `show` prints what the evidence so far says about each file, and `record` makes the rows
+from it again, after a change to the causes.
 
 The evidence about each text is a line of `results/slow/<gpu or simulator>.jsonl`. A later run gathers only what is new
 or changed.
@@ -53,7 +54,7 @@ _HONEST = 2  # fast submissions of each exercise
 _COMPILES_LONG = ("spilling_tile", "float32_tiles", "no_dot")
 _NEAR = 0.25  # of the reached gain
 _FIRST = 2  # causes that count as named
-_LONG_S = 10.0  # of a call that is made again
+_LONG_S = 10.0  # of an `explain` that `again` repeats
 
 Device = Literal["cuda", "simulator"]
 

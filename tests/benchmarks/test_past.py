@@ -80,7 +80,7 @@ def test_libraries_that_are_missing_or_fail_or_are_wrong_get_no_row(
     is_there.cache_clear()
     assert faults == [
         "ladder/past: broken: ValueError: no such method",
-        "ladder/past: wrong is wrong here, so it has no rows: 0.3 correct digits",
+        "ladder/past: wrong: ValueError: only 0.3 digits are correct",
     ]
     assert "missing is missing here" in capsys.readouterr().out
     assert {row[1] for row in rows} == {"SciPy on the CPU, float64", "right, float64"}
