@@ -306,7 +306,7 @@ class Facts:
     def overlap(self) -> str:
         """The axis, "x" or "y", along which blocks overlap, or "".
 
-        A grid that was rounded down is no overlap: it covers a multiple of one block size in all cases.
+        A grid that was rounded down is not an overlap: it covers a multiple of one block size in all cases.
         """
         for axis, name in ((1, "x"), (0, "y")):
             covered = {found for m in (self.mismatch, *self.others) if (found := _covered(m, axis))}

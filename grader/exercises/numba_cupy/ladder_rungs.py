@@ -423,7 +423,7 @@ def unsigned(facts: Facts) -> str:
     return (
         f"Compiled for a GPU, the loop over the samples has {longest} PTX instructions per sample; with an unsigned "
         "32-bit index it has 12. Which index or bound can be negative? Does `range` keep a counter of its own? If the "
-        "index counts down, count up from 0: `uint32(j - uint32(1))` costs more instructions in each pass."
+        "index counts down, count up from 0: `uint32(j - uint32(1))` costs more instructions per iteration."
     )
 
 
