@@ -176,6 +176,18 @@ def _overlapping(covered: set[tuple[int, int]]) -> bool:
     )
 
 
+def _too_few(covered: set[tuple[int, int]]) -> bool:
+    """Whether too few blocks explain it: one number for all sizes, rounded down, or computed for larger blocks."""
+    if any(all(first == size // block * block for first, size in covered) for block in _BLOCKS):
+        return True
+    larger = any(
+        all(first == -(-size // (times << block)) << block for first, size in covered)
+        for block in range(1, 11)
+        for times in (2, 4, 8)
+    )
+    return len(covered) > 1 and (larger or len({first for first, _ in covered}) == 1)
+
+
 _CLOSE = 1e-2  # a smaller relative error is lost precision rather than a wrong formula
 
 
@@ -306,14 +318,13 @@ class Facts:
     def overlap(self) -> str:
         """The axis, "x" or "y", along which blocks overlap, or "".
 
-        A grid that was rounded down is not an overlap: it covers a multiple of one block size in all cases.
+        Too few blocks are not an overlap.
         """
         for axis, name in ((1, "x"), (0, "y")):
             covered = {found for m in (self.mismatch, *self.others) if (found := _covered(m, axis))}
-            if self.mismatch.unwritten and _covered(self.mismatch, axis):
-                rounded = any(all(first == size // b * b for first, size in covered) for b in _BLOCKS)
-                if not rounded and _overlapping(covered):
-                    return name
+            found_here = self.mismatch.unwritten and _covered(self.mismatch, axis)
+            if found_here and not _too_few(covered) and _overlapping(covered):
+                return name
         return ""
 
     @property

@@ -71,6 +71,7 @@ def test_libraries_that_are_missing_or_fail_or_are_wrong_get_no_row(
         Library("missing", ("math", "no_such_module"), broken),
         Library("broken", ("math",), broken),
         Library("wrong", ("math",), lambda drawn: lambda: drawn["y"]),
+        Library("nan", ("math",), lambda drawn: lambda: drawn["y"] * float("nan")),
     )
     monkeypatch.setattr(past, "LIBRARIES", libraries)
     monkeypatch.setattr(past, "scipy_time_ms", lambda drawn: 100.0)
@@ -81,6 +82,7 @@ def test_libraries_that_are_missing_or_fail_or_are_wrong_get_no_row(
     assert faults == [
         "ladder/past: broken: ValueError: no such method",
         "ladder/past: wrong: ValueError: only 0.3 digits are correct",
+        "ladder/past: nan: ValueError: only nan digits are correct",
     ]
     assert "missing is missing here" in capsys.readouterr().out
     assert {row[1] for row in rows} == {"SciPy on the CPU, float64", "right, float64"}

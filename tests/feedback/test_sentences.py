@@ -184,6 +184,8 @@ def test_blocks_that_overlap() -> None:
     assert "a block begins at `blockIdx.x * blockDim.x`" in said
     assert "rounded up" not in said
     assert "Is the grid rounded up in x" in said_of(verdict_on("square_matrix", (2, rounded)))
+    fewer, wide_fewer = unwritten(matrix((37, 53), (0, 32), (36, 52))), unwritten(matrix((1, 300), (0, 152), (0, 299)))
+    assert "overlap" not in said_of(verdict_on("square_matrix", (2, fewer), (3, wide_fewer)))  # 8 for each 16 columns
     assert "Neighbouring programs overlap" in said_of(verdict_on("vector_add", (2, unwritten(vector(1024, 513, 1023)))))
     assert "overlap" not in said_of(verdict_on("vector_add", (2, unwritten(vector(1024, 512, 1023)))))
 

@@ -16,7 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from grader.protocol.target import target
-from grader.worker.simulator.cuda_tokens import TYPES, Token, closing, declarations, joined, name_of_function, tokenize
+from grader.worker.simulator.cuda_tokens import (
+    CLOSING,
+    TYPES,
+    Token,
+    closing,
+    declarations,
+    joined,
+    name_of_function,
+    next_token,
+    tokenize,
+)
 from grader.worker.simulator.cuda_variables import declared
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import first_error, line_mark
@@ -74,6 +84,8 @@ _TYPE = re.compile(r"[^(]*\b(?:struct|class)\s+(?P<name>\w+)[^(]*", re.DOTALL)
 _LAUNCHED = re.compile(r"[\w:]+\s*(?P<arguments><[^;{}]*>)?\s*\Z")
 _DELETED = re.compile(r'function "(?P<name>[^"]+)".* cannot be referenced -- it is a deleted function')
 _CALLED = 'calling a __host__ function("{}") from a {} is not allowed'
+_UNEVALUATED = re.compile(r"\b(?:sizeof|decltype|noexcept)\b")  # nvcc lets these name functions of the host
+_OF_ONE_TYPE = r"\btemplate\s*<\s*(?:typename|class)\s+(\w+)\s*>[^;{{}}(]*\b{name}\s*\(([^()]*)\)"
 _CONSTANT = "expression must be a modifiable lvalue"  # also for `__constant__` variables
 _AN_ERROR = re.compile(r"^(?P<file>cell|cuda_source)\((?P<line>\d+)\): error(?: #[\w-]+)?: (?P<text>.+)$", re.MULTILINE)
 _ADDED_WORDS = ("__device__", "__constant__", "__managed__", "__shared__")
@@ -161,8 +173,12 @@ def refusal(source: str, mark: str) -> str:
 
 def _of_a_member(text: str, found: DeviceCode, first: int) -> str:
     """Return the error of device code that calls a deleted member function, in nvcc's words for the host's, or ""."""
+    lines = found.code.split("\n")
     for error in _AN_ERROR.finditer(text):
-        if (deleted := _DELETED.search(error["text"])) and (caller := found.caller(int(error["line"]) - first + 1)):
+        line = int(error["line"]) - first + 1
+        if not (caller := found.caller(line)) or _UNEVALUATED.search(lines[line - 1]):
+            continue
+        if deleted := _DELETED.search(error["text"]):
             return f"{error['file']}({error['line']}): error: {_CALLED.format(deleted['name'], caller.kind)}"
     return ""
 
@@ -281,16 +297,35 @@ def _host_members(tokens: list[Token], parts: list[_Part]) -> Iterator[tuple[str
 
 
 def _instances(tokens: list[Token], types: set[str]) -> Iterator[str]:
-    """Return the instances of templates that are launched: as written, or with each of `types` that a launch names."""
+    """Return the instances of templates in launches, as far as given or deduced from one of the types."""
     for at, token in enumerate(tokens):
-        if token.text == "<<<":
+        if token.text == "<<<" and types:
             name = _LAUNCHED.search(joined(tokens[:at]))
-            end = next((i for i in range(at, len(tokens)) if tokens[i].text == ";"), at)
-            given = types.intersection(each.text for each in tokens[at:end])
             if name and name["arguments"]:
                 yield name[0]
             elif name:
-                yield from (f"{name[0].strip()}<{each}>" for each in sorted(given))
+                yield from (f"{name[0].strip()}<{each}>" for each in sorted(_deduced(tokens, at, name[0], types)))
+
+
+def _deduced(tokens: list[Token], at: int, name: str, types: set[str]) -> set[str]:
+    """Return the types of the launch's arguments whose parameter has the type of the template, such as `F f`."""
+    template = re.search(_OF_ONE_TYPE.format(name=name.strip().rpartition(":")[2]), joined(tokens))
+    begin = next((i for i in range(at, len(tokens)) if tokens[i].text == ">>>"), len(tokens)) + 1
+    begin = next_token(tokens, begin)
+    if template is None or begin >= len(tokens) or tokens[begin].text != "(":
+        return set()
+    arguments: list[list[str]] = [[]]
+    i, end = begin + 1, closing(tokens, begin)
+    while i < end:
+        if tokens[i].text == ",":
+            arguments.append([])
+        elif not tokens[i].blank:
+            arguments[-1].append(tokens[i].text)
+        opens = tokens[i].kind == "punctuation" and tokens[i].text in CLOSING
+        i = (closing(tokens, i) if opens else i) + 1
+    parameters = [set(re.findall(r"\w+|\*", each)) for each in template[2].split(",")]
+    pairs = zip(parameters, arguments, strict=False)
+    return {words[0] for has, words in pairs if words and words[0] in types and template[1] in has and "*" not in has}
 
 
 def _host_variables(declaration: list[Token]) -> list[str]:

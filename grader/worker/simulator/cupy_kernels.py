@@ -416,7 +416,7 @@ def _loaded(path: Path) -> tuple[str, tuple[str, ...], str]:
     if not text.startswith(MAGIC):
         raise CUDADriverError(f"CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid: {path} is not a fatbin")
     kept = json.loads(text.removeprefix(MAGIC))
-    architectures = [int(each.rstrip("af")) for each in kept["architectures"]]
+    architectures = [int(each.rstrip("af")) for each in kept.get("architectures", ())]  # older files lack them
     if architectures and min(architectures) > target():  # the driver could compile PTX of an earlier one
         raise CUDADriverError(
             "CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution on the device: "

@@ -22,11 +22,11 @@ from grader.worker.toolchain.nvrtc import compiled, no_cache_options
 _ROOT = Path(__file__).parents[3]  # the folder that contains `grader`
 _SCRIPT = '#!/bin/sh\nPYTHONPATH="{root}" exec "{python}" -m grader.worker.toolchain.nvcc {compiler} "$@"\n'
 
-_WITH_VALUE = {"-arch", "-gencode", "-o", "-odir", "-std", "-D", "-I", "-maxrregcount", "-x"}
+_WITH_VALUE = {"-arch", "-code", "-gencode", "-o", "-odir", "-std", "-D", "-I", "-maxrregcount", "-x"}
 _LONG = {
     "--gpu-architecture": "-arch", "--generate-code": "-gencode", "--output-file": "-o", "--output-directory": "-odir",
     "--std": "-std", "--define-macro": "-D", "--include-path": "-I", "--maxrregcount": "-maxrregcount",
-    "--x": "-x",
+    "--x": "-x", "--gpu-code": "-code",
 }  # fmt: skip
 _KINDS = {"-fatbin", "--fatbin", "-cubin", "--cubin"}
 _IGNORED = re.compile(r"-O\d|--optimize=?\d?|-lineinfo|--generate-line-info|-w|-m64|--ptxas-options=.*|-Xptxas=.*")
@@ -116,7 +116,8 @@ def parse(arguments: Sequence[str]) -> CommandLine:
         if not _ARCHITECTURES.fullmatch(value):
             known = "is not defined for option 'gpu-architecture'"
             _fail(f"Unsupported gpu architecture '{value}'" if value.isdigit() else f"Value '{value}' {known}")
-    architectures = _ARCHITECTURE.findall(" ".join(values.get("-arch", []) + values.get("-gencode", [])))
+    named = [value for option in ("-arch", "-code", "-gencode") for value in values.get(option, [])]
+    architectures = _ARCHITECTURE.findall(" ".join(named))
     return CommandLine(source, output, tuple(options), tuple(dict.fromkeys(architectures)))
 
 

@@ -65,6 +65,21 @@ def test_a_member_function_of_the_host_is_named_in_a_template(launch):
     assert refusal(_STRUCT.format("__device__") + kernel + host, "") == ""
 
 
+@pytest.mark.parametrize("body", ["decltype(s.area()) y = 2; *x = y;", "*x = sizeof(s.area());"])
+def test_a_host_function_may_be_named_where_it_is_not_called(body):
+    source = f"{_STRUCT.format('__device__')}__global__ void kernel(Square s, int* x) {{ {body} }}\n"
+    assert refusal(source, "") == ""
+
+
+@pytest.mark.parametrize(("first", "refused"), [("Twice{}", False), ("Square{2}", True)])
+def test_the_type_of_a_template_is_that_of_the_argument_in_its_place(first, refused):
+    """Another argument may have a type with members of the host."""
+    twice = "struct Twice { __device__ int operator()(int x) const { return 2 * x; } };\n"
+    kernel = "template <typename F>\n__global__ void kernel(F f, Square s, int* x) { *x = f(s.side); }\n"
+    host = f"void run(int* x) {{ kernel<<<Square{{2}}.area(), 1>>>({first}, Square{{2}}, x); }}\n"
+    assert bool(refusal(_STRUCT.format("") + twice + kernel + host, "")) == refused
+
+
 def test_a_macro_may_mark_a_member_function():
     source = "#define HD __host__ __device__\n" + _STRUCT.format("HD")
     assert refusal(source + "__global__ void kernel(int* x) { *x = Square(2)(*x); }\n", "") == ""

@@ -268,7 +268,8 @@ subprocess.run(["nvcc", "--fatbin", "-DVALUE=3", "-arch=sm_90", "-o", "k.fatbin"
 out = cp.zeros(1, dtype=cp.float32)
 cp.RawModule(path="k.fatbin").get_function("f")((1,), (1,), (out,))
 for name in ("sm_80", "sm_120"):
-    subprocess.run(["nvcc", "--fatbin", "-DVALUE=3", f"-arch={name}", "-o", f"{name}.fatbin", "k.cu"], check=True)
+    kinds = f"-arch={name.replace('sm', 'compute')}", f"-code={name}"
+    subprocess.run(["nvcc", "--fatbin", "-DVALUE=3", *kinds, "-o", f"{name}.fatbin", "k.cu"], check=True)
 cp.RawModule(path="sm_80.fatbin")
 try:
     cp.RawModule(path="sm_120.fatbin")
