@@ -62,6 +62,9 @@ _LADDER = (
     "ls_cupy_fastmath/no_fast_math", "ls_cupy_typed/doubles_inside_the_loop", "ls_numba_cached/compiled_in_each_call",
     "ls_numba_fastmath/not_fast", "ls_numba_typed/float64_literals", "ls_numba_unsigned/not_fast",
     "ls_numba_unsigned/range_of_unsigned", "ls_numba_unsigned/signed_bound", "ls_numba_unsigned/signed_index",
+    "ls_cupy_cached/dict_in_the_function", "ls_cupy_launch_bounds/no_promise_for_doubles",
+    "ls_cupy_typed/literals_in_the_phase", "ls_numba_registers/low_cap_for_doubles",
+    "ls_numba_registers/without_fast_math",
 )  # fmt: skip
 
 # Why a file may differ. A file that is not here should get the same verdict twice.
@@ -70,6 +73,8 @@ REASONS = {
     "mistakes/grayscale/four_bytes_a_pixel": _ONLY_VALUES,
     "mistakes/matmul_tiled/tile_edges_not_zeroed": _ONLY_VALUES,
     "mistakes/mean_triton/too_few_parts": _ONLY_VALUES,
+    "mistakes/mean_cuda/error_as_a_number": _ONLY_VALUES,
+    "mistakes/ls_open/arguments_exchanged": _ONLY_ADDRESSES,
     "mistakes/ls_cupy_baseline/arrays_before_numbers": _ONLY_ADDRESSES,
     "mistakes/square_matrix/pointers_to_rows": _ONLY_ADDRESSES,
     "mistakes/mean_cuda/threads_add_without_an_atomic": _NAMED_SINCE,

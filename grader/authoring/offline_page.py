@@ -101,6 +101,8 @@ def _mathml(tex: str, *, block: bool) -> Tag | None:
     except Exception:  # TeX may be anything, in a learner's notebook
         return None
     if found is not None:
+        if block:
+            found["tabindex"] = "0"  # a keyboard can scroll a wide formula, too
         for element in found.find_all(href=True):
             del element["href"]  # nobody expects a link in a formula
         for name in found.find_all("mi", string=re.compile(r"^\w{2,}$")):  # cos x, not cosx

@@ -121,7 +121,7 @@ def _page(notebook: NotebookNode, path: str) -> str:
         _add_way_back(soup, path)
     for link in soup.select("a[href]"):
         link["href"] = _moved(str(link["href"]))
-    for area in soup.select("pre, table, .jp-OutputArea-output, math[display=block]"):
+    for area in soup.select("pre, table, .jp-OutputArea-output"):
         area["tabindex"] = "0"  # a keyboard can scroll it, too
     for printed in soup.select(".jp-RenderedText pre"):
         if _COLUMNS.search(printed.get_text()):

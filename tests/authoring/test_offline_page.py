@@ -48,6 +48,13 @@ def test_other_text_stays(source: str) -> None:
     assert source.strip("`\n")[:3] in page.select_one(".jp-MarkdownOutput").text
 
 
+def test_a_wide_formula_can_be_scrolled_with_the_keyboard() -> None:
+    """Only a block scrolls."""
+    block, inline = _page(v4.new_markdown_cell("$$x + y$$ and $x$")).select("math")
+    assert block["tabindex"] == "0"
+    assert not inline.has_attr("tabindex")
+
+
 def test_a_formula_holds_no_link() -> None:
     """A page may show a learner's text to others."""
     page = _page(v4.new_markdown_cell(r"$\href{javascript:alert(1)}{x}$"))

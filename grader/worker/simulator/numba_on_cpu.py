@@ -167,9 +167,10 @@ def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
     asked = getattr(kernel, "asked", None)
     if asked is not None and not asked.get("device") and kernel.grid_dim is not None:
         types = tuple(map(_type_of, args))
-        before = vars(kernel).setdefault("types_before", set())
-        numba_compiled.start(kernel.fn, types, asked, again=not before & {types})
-        before.add(types)
+        known = _compiled_for(kernel)
+        numba_compiled.start(kernel.fn, types, asked, again=types not in known)
+        if types not in known:
+            known.append(types)
     host = not kernel._device and kernel.grid_dim is not None
     if host:
         _compare_constants(kernel, () if asked is None else tuple(map(_type_of, args)))
@@ -200,31 +201,42 @@ def _jit(original: Callable[..., Any], function_or_signature: Any = None, **opti
     options = {name: value for name, value in options.items() if name in ("device", "fastmath", "debug")}
     if function_or_signature is None:
         return functools.partial(_jit, original, **asked)
-    function_or_signature = _undecorated(function_or_signature)
-    if callable(function_or_signature) and hasattr(function_or_signature, "__code__"):
-        made = original(function_or_signature, **options)
-        made.asked = asked
+    function, compiled_for = _undecorated(function_or_signature)
+    if callable(function) and hasattr(function, "__code__"):
+        made = original(function, **options)
+        made.asked, made.compiled_for = asked, compiled_for
         return _bounded(made, asked)
     many = isinstance(function_or_signature, list)
     signatures = function_or_signature if many else [function_or_signature]
 
     def decorate(function: Any) -> Any:
-        function = _undecorated(function)
+        function, compiled_for = _undecorated(function)
         made = _bounded(original(function, **options), asked)
         if options.get("device"):
             return made
         for signature in signatures:
             numba_compiled.start(function, _arguments(signature), asked, again=True)
+            compiled_for.append(_arguments(signature))
+        made.compiled_for = compiled_for
         _compare_constants(made, ())
-        return (_Checked if many else _Compiled)(made, [_arguments(each) for each in signatures])
+        return _Checked(made, [_arguments(each) for each in signatures]) if many else _Compiled(made, compiled_for[:1])
 
     return decorate
 
 
-def _undecorated(function: Any) -> Any:
-    """Return the function of a kernel that is decorated again, which the real decorator takes as well."""
+def _undecorated(function: Any) -> tuple[Any, list[tuple[Any, ...]]]:
+    """Return the function of a kernel that is decorated again, and what that kernel is compiled for.
+
+    In Numba 0.68, both kernels share what they are compiled for, and one with a signature always runs the oldest code.
+    """
     kernel = getattr(function, "_kernel", function)
-    return kernel.fn if type(kernel).__name__ == "FakeCUDAKernel" else function
+    return (kernel.fn, _compiled_for(kernel)) if type(kernel).__name__ == "FakeCUDAKernel" else (function, [])
+
+
+def _compiled_for(kernel: Any) -> list[tuple[Any, ...]]:
+    """The types that a kernel is compiled for, the oldest first."""
+    found: list[tuple[Any, ...]] = vars(kernel).setdefault("compiled_for", [])
+    return found
 
 
 def _bounded(kernel: Any, asked: dict[str, Any]) -> Any:

@@ -1,4 +1,5 @@
-# right: the kernel keeps its decorator, and is decorated again for each type
+# mistake: the kernel keeps its decorator, and is decorated again for each type: both then run the first one
+# says: The arrays are float64, but a kernel for floats treated them as float32
 # runs: anywhere
 import math
 
