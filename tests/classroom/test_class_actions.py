@@ -235,7 +235,7 @@ def test_a_text_that_several_handed_in_is_judged_once(classroom: Classroom, judg
 
 
 def test_students_whose_texts_have_a_verdict_go_first(classroom: Classroom, judge: ObedientJudge) -> None:
-    """A slow text holds up nobody else's notebooks."""
+    """A slow text holds up no other student's notebooks."""
     classroom.hand_in("bob", solve(3))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     classroom.hand_in("ann", solve(4))

@@ -4,6 +4,7 @@ import pytest
 
 from grader.worker.simulator import cuda_compiled
 from grader.worker.simulator.cuda_compiled import Unsure, device_code, refusal
+from grader.worker.toolchain.nvrtc import Compiled
 
 _KERNEL = "__global__ void kernel(int* x) {\n    *x = twice(2);\n}\n"
 
@@ -164,6 +165,6 @@ def test_names_of_the_host_that_a_kernel_declares_or_does_not_use_are_right(befo
 )
 def test_errors_that_may_be_nvrtcs_own_say_nothing(monkeypatch, log):
     """NVRTC has fewer headers than nvcc: an error in one of them, or a missing one, must not fail the work."""
-    monkeypatch.setattr(cuda_compiled, "_log", lambda code: log)
+    monkeypatch.setattr(cuda_compiled, "_nvrtc", lambda code: Compiled(log))
     with pytest.raises(Unsure):
         refusal("__global__ void kernel(int* x) { *x = 1; }", "")
