@@ -254,7 +254,7 @@ def _grade_all(
 ) -> dict[str, str]:
     """Autograde these students' work; return why it could not be graded completely, by student.
 
-    Students whose texts all have a verdict go first, so that one slow text does not hold up the others' notebooks.
+    Students whose texts all have a verdict go first. If there is none, the run waits for the first student's.
     """
     own = folder.notebooks(api.coursedir, assignment)
     handed_in = {name: _handed_in(api, folder.path(api, "submitted", assignment, name), own) for name in again}
