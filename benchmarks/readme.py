@@ -85,9 +85,10 @@ def section(results: Path) -> str:
     rows = json.loads(results.read_text(encoding="utf-8"))
     shown = [(line, line.row(rows)) for line in TABLES[results.stem]]
     machine = shown[0][1]
+    versions = " and ".join(sorted({row["torch"] for _, row in shown}))
     file = results.relative_to(README.parent)
     lines = [
-        f"[{machine['gpu']}]({file}), driver {machine['driver']}, torch {machine['torch']}",
+        f"[{machine['gpu']}]({file}), driver {machine['driver']}, torch {versions}",
         "",
         "| what | measured | version |",
         "| --- | --- | --- |",

@@ -22,7 +22,7 @@ _STAGED = "tests/judge/test_staged.py"  # the references again, by the practice 
 _MEASURE_THEMSELVES = ("time_gpu", "audit", "predict_ms")  # other work on the GPU changes the right answer
 _CORRECT = (  # other tests that need a GPU: they check results, not speed
     "tests/protocol", "tests/exercises", "tests/test_hardware.py", "tests/test_doctor.py",
-    "tests/bottleneck/test_counters.py",
+    "tests/bottleneck",
 )  # fmt: skip
 _NOTEBOOKS = ("-m", "pytest", "-q", "--tb=short", "--durations=40", "-p", "no:cacheprovider")  # they have no mark
 _BENCHES_S = {  # time limits of benches; the others have `_BENCH_S`
