@@ -211,7 +211,9 @@ TIME_GPU = Exercise(
         Suspect(_MICROSECONDS, _times_expected(1e3), relative=0.06),
         *(Suspect(_TOTAL, _times_expected(repeats), relative=0.05) for repeats in _REPEATS),
         *(Suspect(_FIRST_CALL, _with_first(repeats), relative=0.12) for repeats in _WITH_FIRST),
-        Suspect(_SINGLE_TIME, _an_outlier, relative=0.04, spares=tuple(name for name in _KINDS if name != _WITH_OUTLIERS)),
+        Suspect(
+            _SINGLE_TIME, _an_outlier, relative=0.04, spares=tuple(name for name in _KINDS if name != _WITH_OUTLIERS)
+        ),
         _between(_TOO_SHORT, 0, 0.95),
         _between(_TOO_LONG, 1.05, 5000),
     ),
