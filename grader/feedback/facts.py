@@ -13,7 +13,7 @@ from math import isfinite
 
 from grader.exercise import Case, Exercise
 from grader.feedback import cuda_clues
-from grader.feedback.places import SMALLEST_BLOCK, Place, locate
+from grader.feedback.places import SMALLEST_BLOCK, Place, locate, overlap
 from grader.submission.solution_cell import parsed
 from grader.verdict import Mismatch
 from grader.words import number
@@ -149,45 +149,6 @@ def _uses_other_axes(kernel: ast.FunctionDef) -> bool:
     return any(axis != "0" for axis in axes)
 
 
-_BLOCKS = (2, *range(4, 1025, 4))  # usual numbers of threads along one axis
-
-
-def _covered(m: Mismatch, axis: int) -> tuple[int, int] | None:
-    """How far a matrix, or a vector along x, was written along an axis, and its size, if only the rest was not."""
-    low, shape = m.region_low, m.shape
-    if len(shape) == 1:
-        low, shape = (0, *low), (1, *shape)
-    if len(shape) != 2 or not m.wrong or m.unwritten != m.wrong or low[1 - axis]:
-        return None
-    first, size = low[axis], shape[axis]
-    return (first, size) if first and m.wrong == (size - first) * shape[1 - axis] else None
-
-
-# Blocks that overlap: their size, and the stride from the start of one to the next. At stride 1, `blockDim` is missing.
-_STRIDE_ONE = [(block, 1) for block in _BLOCKS]
-_STRIDES = [(1 << block, 1 << stride) for block in range(2, 11) for stride in range(1, block)]
-
-
-def _overlapping(covered: set[tuple[int, int]]) -> bool:
-    """Whether overlapping blocks explain how far each size is covered. One size would fit too many of `_STRIDES`."""
-    return any(
-        all(first == (-(-size // block) - 1) * stride + block for first, size in covered)
-        for block, stride in (_STRIDE_ONE + _STRIDES if len(covered) > 1 else _STRIDE_ONE)
-    )
-
-
-def _too_few(covered: set[tuple[int, int]]) -> bool:
-    """Whether too few blocks explain it: one number for all sizes, rounded down, or computed for larger blocks."""
-    if any(all(first == size // block * block for first, size in covered) for block in _BLOCKS):
-        return True
-    larger = any(
-        all(first == -(-size // (times << block)) << block for first, size in covered)
-        for block in range(1, 11)
-        for times in (2, 4, 8)
-    )
-    return len(covered) > 1 and (larger or len({first for first, _ in covered}) == 1)
-
-
 _CLOSE = 1e-2  # a smaller relative error is lost precision rather than a wrong formula
 
 
@@ -316,16 +277,8 @@ class Facts:
 
     @property
     def overlap(self) -> str:
-        """The axis, "x" or "y", along which blocks overlap, or "".
-
-        Too few blocks are not an overlap.
-        """
-        for axis, name in ((1, "x"), (0, "y")):
-            covered = {found for m in (self.mismatch, *self.others) if (found := _covered(m, axis))}
-            found_here = self.mismatch.unwritten and _covered(self.mismatch, axis)
-            if found_here and not _too_few(covered) and _overlapping(covered):
-                return name
-        return ""
+        """The axis, "x" or "y", along which blocks overlap, or ""."""
+        return overlap(self.mismatch, self.others)
 
     @property
     def smaller_unwritten(self) -> bool:
