@@ -123,7 +123,8 @@ def _nifty_ls(drawn: Mapping[str, Any], backend: str) -> Callable[[], Any]:
         import cupy
 
         t, y = (cupy.asarray(drawn[name].double()) for name in ("t", "y"))
-        options: dict[str, Any] = {"copy_result_to_host": False}
+        # Without dy, nifty-ls 1.1 omits the factor N of "psd" on the GPU.
+        options: dict[str, Any] = {"copy_result_to_host": False, "dy": cupy.ones_like(t)}
     else:
         t, y = (drawn[name].double().cpu().numpy() for name in ("t", "y"))
         options = {}
@@ -132,13 +133,14 @@ def _nifty_ls(drawn: Mapping[str, Any], backend: str) -> Callable[[], Any]:
     return lambda: nifty_ls.lombscargle(t, y, fmin=low, fmax=high, Nf=drawn["freqs"].numel(), **options).power
 
 
-def _astropy(drawn: Mapping[str, Any], method: str) -> Callable[[], Any]:
-    """Return a call of astropy that gives the same power, on the host."""
+def _astropy(drawn: Mapping[str, Any], method: str, **options: Any) -> Callable[[], Any]:
+    """Return a call of astropy that gives the same power, on the host. The options are the method's."""
     from astropy.timeseries import LombScargle
 
     t, y, freqs = (drawn[name].double().cpu().numpy() for name in ("t", "y", "freqs"))
     star = LombScargle(t, y, fit_mean=False, center_data=False, normalization="psd")
-    return partial(star.power, freqs / (2 * math.pi), method=method, assume_regular_frequency=True)
+    known = {"method": method, "method_kwds": options, "assume_regular_frequency": True}
+    return partial(star.power, freqs / (2 * math.pi), **known)
 
 
 @dataclass(frozen=True)
@@ -154,5 +156,5 @@ LIBRARIES = (
     Library("nifty-ls on the CPU", ("nifty_ls",), partial(_nifty_ls, backend="finufft")),
     Library("nifty-ls with cuFINUFFT", ("nifty_ls", "cufinufft"), partial(_nifty_ls, backend="cufinufft")),
     Library("astropy, fast", ("astropy",), partial(_astropy, method="fast")),
-    Library("astropy, fastnifty", ("astropy", "nifty_ls"), partial(_astropy, method="fastnifty")),
+    Library("astropy, fastnifty", ("astropy", "nifty_ls"), partial(_astropy, method="fastnifty", backend="finufft")),
 )
