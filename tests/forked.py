@@ -114,10 +114,11 @@ class ForkingJudge:
         exercise: Exercise = find(exercise_id)
         return self._arbiter.grade(source, exercise, timed=timed, **({"progress": progress} if progress else {}))
 
-    def evidence(self, source: str, exercise_id: str) -> Evidence:
+    def evidence(self, source: str, exercise_id: str, *, beside_gpu: bool = False) -> Evidence:
         """As `Judge.evidence`."""
         exercise: Exercise = find(exercise_id)
-        return Evidence.of_claims(exercise, json.loads(json.dumps(self._arbiter.evidence(source, exercise))))
+        claims = self._arbiter.evidence(source, exercise, beside_gpu=beside_gpu)
+        return Evidence.of_claims(exercise, json.loads(json.dumps(claims)))
 
     def close(self) -> None:
         self._arbiter.close()

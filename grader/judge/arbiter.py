@@ -80,6 +80,7 @@ class Arbiter:
         exercise: Exercise,
         progress: Progress = lambda *_: None,
         upcoming: Sequence[tuple[str, Exercise]] = (),
+        beside_gpu: bool = False,
     ) -> dict[str, Any]:
         """Return evidence about why a right submission is slow, for `Evidence.of_claims`.
 
@@ -90,7 +91,9 @@ class Arbiter:
         self.bench.pool.profiled = bool(upcoming) and self.bench.device == "cuda"
         try:
             return health.with_room(
-                lambda again: inquiry.gather(self.bench, source, exercise, progress, () if again else upcoming),
+                lambda again: inquiry.gather(
+                    self.bench, source, exercise, progress, () if again else upcoming, beside_gpu
+                ),
                 self.bench.make_way,
             )
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -16,6 +17,7 @@ from grader.verdict import Progress
 _COMPILE_LIMIT_S = 20.0
 _KERNELS_LIMIT_S = 20.0
 _WATCHED = 2  # cases
+_ENOUGH_S = 5.0  # on a GPU: after this, only the smallest and the largest case are watched
 _MOST_OPERATIONS = 3_000_000
 _MOST_IN_PYTHON = 300_000  # Numba's simulator runs each thread in Python
 _MOST_ELEMENTS = 200_000  # of a case in the simulator, which takes long if each program has one element
@@ -30,11 +32,16 @@ def nothing(bench: Bench) -> dict[str, Any]:
 
 
 def gather(
-    bench: Bench, source: str, exercise: Exercise, progress: Progress, upcoming: Sequence[tuple[str, Exercise]] = ()
+    bench: Bench,
+    source: str,
+    exercise: Exercise,
+    progress: Progress,
+    upcoming: Sequence[tuple[str, Exercise]] = (),
+    beside_gpu: bool = False,
 ) -> dict[str, Any]:
     """Return a worker's claims about the submission, for `Evidence.of_claims`, as far as it runs and is right.
 
-    The submissions that are asked about next are loaded meanwhile.
+    The submissions that are asked about next are loaded meanwhile. `beside_gpu` is as in `service.Judge.claims`.
     """
     found = nothing(bench)
     progress("importing the cell", 0, _WATCHED)
@@ -48,8 +55,12 @@ def gather(
         worker.in_turn(exercise.wall_limit_s * bench.machine.slowness)
         with contextlib.suppress(WorkerFailed):
             worker.map(bench.buffers)
-            for number, case in enumerate(_watched(bench, exercise)):
-                progress(f"watching {case.name}", number, _WATCHED)
+            smallest, *others = _watched(bench, exercise)
+            begun = time.monotonic()
+            for number, case in enumerate((smallest, *reversed(others))):
+                if number == _WATCHED and time.monotonic() - begun > bench.machine.slowness * _ENOUGH_S:
+                    break
+                progress(f"watching {case.name}", min(number, _WATCHED - 1), _WATCHED)
                 if _right(bench, worker, exercise, case):
                     with bench.pool.still() if bench.device == "cuda" else contextlib.nullcontext():
                         claim = worker.evidence("submission", _limit_s(bench, exercise), timed=True)
@@ -57,12 +68,14 @@ def gather(
                 if found["simulated"] and found["codes"] is None:  # now, because a larger case may take too long
                     progress("compiling for a GPU", number, _WATCHED)
                     limit_s = bench.machine.slowness * _COMPILE_LIMIT_S
-                    found["codes"] = trimmed(worker.codes(exercise.timed_cases[-1:], limit_s))
-            if not found["simulated"] and found["runs"]:
-                progress("looking at the kernels that run", _WATCHED, _WATCHED)
-                found["kernels"] = trimmed(worker.kernels("submission", _KERNELS_LIMIT_S, launches=True))
+                    found["codes"] = trimmed(worker.codes(exercise.timed_cases[-1:], limit_s, triton=not beside_gpu))
+                if not found["simulated"] and found["runs"] and number == min(1, len(others)):
+                    progress("looking at the kernels that run", number, _WATCHED)
+                    found["kernels"] = trimmed(worker.kernels("submission", _KERNELS_LIMIT_S, launches=True))
     finally:
         loaded.worker.close()
+        names = [case.name for case in _watched(bench, exercise)]
+        found["runs"].sort(key=lambda run: names.index(run["case"]))
     return found
 
 

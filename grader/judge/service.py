@@ -98,7 +98,9 @@ class Judge:
         self._simulator = self._simulator or Judge("simulator", self._sandbox)
         # The points are known, even if this fails, for example on a full disk.
         with contextlib.suppress(Exception), contextlib.closing(self._simulator) as simulator:
-            return with_why(verdict, source, simulator.evidence(source, verdict.exercise, progress=progress))
+            return with_why(
+                verdict, source, simulator.evidence(source, verdict.exercise, beside_gpu=True, progress=progress)
+            )
         return verdict
 
     def expect(self, submissions: Sequence[tuple[str, str]]) -> None:
@@ -120,22 +122,28 @@ class Judge:
         answer = self._ask({"op": "measure", "source": _cut(source), "exercise": exercise_id}, progress)
         return [Timing(**timing) for timing in answer["timings"]]
 
-    def evidence(self, source: str, exercise_id: str, *, progress: Progress | None = None) -> Evidence:
+    def evidence(
+        self, source: str, exercise_id: str, *, beside_gpu: bool = False, progress: Progress | None = None
+    ) -> Evidence:
         """Return evidence about why a right submission is slow, on this judge's device. On a GPU, calls are timed.
 
-        Raises:
-            UnknownExercise, MachineLacks, JudgeStopped: see `grade`.
+        `beside_gpu` and errors are as for `claims`.
         """
-        return Evidence.of_claims(find(exercise_id), self.claims(source, exercise_id, progress=progress))
+        claims = self.claims(source, exercise_id, beside_gpu=beside_gpu, progress=progress)
+        return Evidence.of_claims(find(exercise_id), claims)
 
-    def claims(self, source: str, exercise_id: str, *, progress: Progress | None = None) -> dict[str, Any]:
+    def claims(
+        self, source: str, exercise_id: str, *, beside_gpu: bool = False, progress: Progress | None = None
+    ) -> dict[str, Any]:
         """Return what `evidence` is made of: JSON, which can be kept. Those announced by `expect` are loaded meanwhile.
+
+        `beside_gpu`: a GPU tells what Triton's kernels compile to, so the simulator need not compile them.
 
         Raises:
             UnknownExercise, MachineLacks, JudgeStopped: see `grade`.
         """
         find(exercise_id)
-        request = {"op": "evidence", "source": _cut(source), "exercise": exercise_id}
+        request = {"op": "evidence", "source": _cut(source), "exercise": exercise_id, "beside_gpu": beside_gpu}
         claims: dict[str, Any] = self._ask(request | {"next": self._next(source, exercise_id)}, progress)["evidence"]
         return claims
 
@@ -273,8 +281,8 @@ def evidence_of(
     """
     with ThreadPoolExecutor(len(judges)) as pool:
         asked = [
-            pool.submit(judge.evidence, source, exercise_id, progress=progress if judge is judges[-1] else None)
-            for judge in judges
+            pool.submit(judge.evidence, source, exercise_id, beside_gpu=len(judges) > 1, progress=shown)
+            for judge, shown in zip(judges, [*[None] * (len(judges) - 1), progress], strict=True)
         ]
         try:
             return [each.result() for each in asked]
@@ -314,7 +322,9 @@ def serve(fd: int, device: str, sandbox: bool | None) -> None:
                     verdict = arbiter.grade(request["source"], exercise, progress=progress, **options)
                     channel.send({"verdict": verdict.to_dict()})
                 elif request["op"] == "evidence":
-                    channel.send({"evidence": arbiter.evidence(request["source"], exercise, progress, upcoming)})
+                    beside_gpu = request["beside_gpu"]
+                    found = arbiter.evidence(request["source"], exercise, progress, upcoming, beside_gpu)
+                    channel.send({"evidence": found})
                 else:
                     times = arbiter.measure(request["source"], exercise, progress)
                     channel.send({"timings": [asdict(time) for time in times]})

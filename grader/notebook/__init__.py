@@ -124,7 +124,7 @@ def _check(exercise: object) -> float | None:
     live.finish(as_html(verdict, submission.source), as_text(verdict, submission.source))
     if live.can_change and any(gate.outcome == "failed" for gate in verdict.gates) and not _under_nbgrader():
         with contextlib.suppress(GraderError, KeyboardInterrupt):  # the report is complete without it
-            simulated = shared_judge("simulator").evidence(submission.source, submission.exercise_id)
+            simulated = shared_judge("simulator").evidence(submission.source, submission.exercise_id, beside_gpu=True)
             verdict = with_why(verdict, submission.source, simulated)
             live.finish(as_html(verdict, submission.source), as_text(verdict, submission.source))
     return _for_nbgrader(verdict, submission.source)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
@@ -16,7 +15,7 @@ __all__ = ["gather"]
 
 _MOST_OPERATIONS = 16
 _ROUNDS, _CALLS, _AHEAD_CYCLES = 3, 4, 1_000_000
-_MOST_S = 0.5  # of a call that takes long, one round has to do
+_LONG_S = 0.1  # after a call that takes longer, this one has to do
 _WORDS = {"access": 8, "launch": 8, "total": 2}  # of a line of `cuda_on_cpu_counted`
 _NO_WORK = {  # operations that only make a view or ask for memory
     "empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "set_", "view", "_unsafe_view", "t",
@@ -71,19 +70,20 @@ def _microseconds(call: Callable[[], None]) -> float:
     import torch
 
     cuda: Any = torch.cuda
-    found: list[float] = []
-    begun = time.perf_counter()
-    while len(found) < _ROUNDS and time.perf_counter() - begun < _MOST_S:
+
+    def mean(calls: int) -> float:
         cuda.synchronize()
         start, end = (cuda.Event(enable_timing=True) for _ in range(2))
         cuda._sleep(_AHEAD_CYCLES)
         start.record()
-        for _ in range(_CALLS):
+        for _ in range(calls):
             call()
         end.record()
         end.synchronize()
-        found.append(1e3 * start.elapsed_time(end) / _CALLS)
-    return sorted(found)[len(found) // 2]
+        return 1e3 * float(start.elapsed_time(end)) / calls
+
+    once = mean(1)
+    return once if once > 1e6 * _LONG_S else sorted(mean(_CALLS) for _ in range(_ROUNDS))[_ROUNDS // 2]
 
 
 def _of_cuda(lines: list[list[str]]) -> list[dict[str, Any]]:

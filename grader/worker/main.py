@@ -140,7 +140,8 @@ class Worker:
         assert self.called_as is not None
         slots = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
         limit_s = message["limit_s"]
-        of_triton = triton_compiled.facts(self.called_as, list(zip(message["cases"], slots, strict=True)), limit_s)
+        cases = list(zip(message["cases"], slots, strict=True))
+        of_triton = triton_compiled.facts(self.called_as, cases, limit_s) if message["triton"] else []
         return [*of_triton, *cuda_compiled.facts(), *forked.result(limit_s).get("facts", [])]
 
     def _observed(self) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ class FakeJudge:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def evidence(self, source: str, exercise_id: str, *, progress: Callable[..., None]) -> Evidence:
+    def evidence(self, source: str, exercise_id: str, *, beside_gpu: bool, progress: Callable[..., None]) -> Evidence:
         progress("watching", 0, 2)
         return Evidence.of_claims(EXERCISES[exercise_id], self.claims)
 

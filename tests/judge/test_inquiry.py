@@ -26,6 +26,14 @@ def test_a_claim_of_megabytes_is_cut_off(quick_judge: Any) -> None:
     assert evidence.runs
 
 
+def test_beside_a_gpu_the_simulator_compiles_no_triton_kernel(quick_judge: Any) -> None:
+    """The GPU tells what they compile to, and a kernel that spills can take the compiler half a minute."""
+    alone, beside = (quick_judge.evidence(VECTOR_ADD, "vector_add", beside_gpu=gpu) for gpu in (False, True))
+    assert [code.kernel for code in alone.codes] == ["kernel"]
+    assert beside.codes == ()
+    assert [run.case for run in beside.runs] == [run.case for run in alone.runs]
+
+
 def test_long_lists_texts_and_deep_nesting_are_cut_off() -> None:
     """Numbers and short texts stay as they are."""
     deep: Any = 1
@@ -45,8 +53,8 @@ class _Meeting:
         self.barrier, self.fails, self.interrupted = barrier, fails, False
         self.watched: Any = "never asked"
 
-    def evidence(self, source: str, exercise: str, *, progress: Any = None) -> Evidence:
-        self.watched = progress
+    def evidence(self, source: str, exercise: str, *, beside_gpu: bool, progress: Any = None) -> Evidence:
+        self.watched, self.beside_gpu = progress, beside_gpu
         self.barrier.wait(timeout=60)
         if self.fails:
             raise JudgeStopped("The judge's process ended.")
@@ -57,11 +65,12 @@ class _Meeting:
 
 
 def test_judges_are_asked_at_the_same_time() -> None:
-    """Only the last one reports its progress: two would take turns on one line."""
+    """Only the last one reports its progress: two would take turns on one line. Each knows that it is not alone."""
     barrier = threading.Barrier(2)
     judges: list[Any] = [_Meeting(barrier), _Meeting(barrier)]
     assert len(evidence_of(judges, "", "vector_add", progress=print)) == 2
     assert [judge.watched for judge in judges] == [None, print]
+    assert [judge.beside_gpu for judge in judges] == [True, True]
 
 
 def test_if_one_judge_fails_both_end() -> None:

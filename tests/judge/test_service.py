@@ -186,7 +186,7 @@ def test_only_a_missed_gate_is_explained_by_the_simulator_and_the_verdict_needs_
     fails = {"stop": JudgeStopped("It stopped."), "full": OSError("No space left on device"), "odd": KeyError("runs")}
     claims = {"simulated": True, "runs": [], "codes": [{"kernel": "k", "programs": 4096, "spilled": 96}]}
 
-    def evidence(source, exercise_id, progress=None):
+    def evidence(source, exercise_id, beside_gpu, progress=None):
         simulator.asked.append(source)
         if source in fails:
             raise fails[source]

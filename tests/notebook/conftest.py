@@ -88,7 +88,7 @@ class FakeJudge:
             self.act()
         return self.verdict
 
-    def evidence(self, source: str, exercise_id: str, *, progress: Any = None) -> Any:
+    def evidence(self, source: str, exercise_id: str, *, beside_gpu: bool = False, progress: Any = None) -> Any:
         self.asked.append((source, exercise_id))
         if progress is not None:
             progress("watching 1 × 1", 0, 2)

@@ -308,11 +308,14 @@ class Worker:
         """Watch one more call on the first planned launch, and if `timed` time it on a GPU. For advice only."""
         return self._ask({"op": "evidence", "name": name, "timed": timed}, limit_s).get("evidence")
 
-    def codes(self, cases: Sequence[Case], limit_s: float) -> Any:
-        """Compile what it launches in these cases for a GPU that is not here. Untrusted, for advice only."""
+    def codes(self, cases: Sequence[Case], limit_s: float, triton: bool) -> Any:
+        """Compile what it launches in these cases for a GPU that is not here. Untrusted, for advice only.
+
+        Without `triton`, kernels in Triton are left out.
+        """
         launches = [launch for case in cases for launch in laid(case, 1).plan()]
         message = {"op": "codes", "launches": launches, "cases": [case.name for case in cases], "limit_s": limit_s}
-        return self._ask(message, 2 * limit_s + _PLAN_LIMIT_S).get("codes")
+        return self._ask(message | {"triton": triton}, 2 * limit_s + _PLAN_LIMIT_S).get("codes")
 
     def freeze(self) -> None:
         """Stop every process of the tree until `thaw`."""
