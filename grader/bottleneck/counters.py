@@ -56,7 +56,7 @@ METRICS = (
     *_SUMS, *SECTORS.values(), OCCUPANCY, CONFLICTS, WAVEFRONTS, REGISTERS, *_LIMITS, *_STALLS, *_PIPES,
 )  # fmt: skip
 _CLOSE = 1.5  # two ratios within this factor agree
-_BUSY = 1.0  # percent, from which on a pipe was used
+_BUSY = 1.0  # percent: a pipe with at least this much was used
 _NAME = "Kernel Name"
 
 

@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 _WASTE = 2.0  # fetched bytes over those that are used
-_SECTORS = 24  # of a warp's access, from which on it is called scattered
+_SECTORS = 24  # a warp's access to this many or more is called scattered
 _VECTOR = 4  # elements that a thread may access at once; each counts the sectors of all
 _WAYS = 4  # lanes in one bank
 _REPEATED = 1.25  # bytes moved over those that must be
@@ -31,7 +31,7 @@ _REUSE, _ENOUGH_REUSE = 20.0, 64.0  # operations per loaded byte of a product, w
 _PER_READ = 0.6  # products per value read from shared memory: half of one if a thread computes one element
 _LONG = 0.5  # of the time that the data take at a copy's bandwidth
 _ORDERED = ("group", "swizzle")  # in a cell that orders its tiles
-_TURNS = 16  # loads of a thread in one line, from which on it is a loop
+_TURNS = 16  # this many or more loads of a thread in one line are a loop
 _LARGE = 50_000  # elements of a case; blocks that are made for large cases do not fit small ones
 _IDLE = 0.6  # of the elements of a block
 

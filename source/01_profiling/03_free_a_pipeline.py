@@ -65,7 +65,7 @@ def clean(row, gain):
     z = (row - row.mean()) / row.std().cpu().to(row.device)
     if torch.any(z.abs() > 3):  # outliers
         z = z.clamp(-3, 3)
-    if max(abs(low), abs(high)) > 100:  # saturated: trust it half
+    if max(abs(low), abs(high)) > 100:  # saturated: halve it
         z = z * 0.5
     return z * gain.to(row.device)
 
@@ -240,19 +240,21 @@ recorded("unblock", "ratio_vs_blocking")
 # ## When launches are the limit
 #
 # Back to the eight sensors. On the recorded H200, the pipeline kept the GPU busy for
-# ⟦ recorded(bench="traces/pipeline", case="the pipeline", metric="busy_percent", gpu="H200").number ⟧ % of its span. Predict
-# the busy share of the version without waits, in per cent.
+# ⟦ recorded(bench="traces/pipeline", case="the pipeline", metric="busy_percent", gpu="H200").number ⟧ % of its span.
+# Predict: is the busy share of the version without waits higher or lower?
 
 # %%
-prediction = ...  # per cent of the span in which the GPU works
+prediction = ...  # "higher" or "lower"
 
 # %%
 found = recorded("traces/pipeline", "busy_percent")
-compare(prediction, found.value("busy_percent", "without waits"), "%", how="recorded")
+before, after = (found.value("busy_percent", case) for case in ("the pipeline", "without waits"))
+compare(prediction, before and after and ("higher" if after > before else "lower"), how="recorded")
 
 # %% [markdown]
-# It is *lower*: the busy time shrank even more than the span. So do not compare programs by their busy share. The share
-# tells you what is left to gain: with free launches, this span on the H200 would be
+# It is *lower*, ⟦ recorded(bench="traces/pipeline", case="without waits", metric="busy_percent", gpu="H200").number ⟧ %: the
+# busy time shrank even more than the span. So do not compare programs by their busy share. The share tells you what is
+# left to gain: with free launches, this span on the H200 would be
 # ⟦ "%.0f" | format(100 / recorded(bench="traces/pipeline", case="without waits", metric="busy_percent", gpu="H200").value) ⟧
 # times shorter.
 #
@@ -431,16 +433,20 @@ example = {
 # ## Exercise: name the cause
 #
 # Write `name_cause(evidence)`. It takes evidence like `example` and returns the name of the cause that costs the most time.
-# A call takes the time for the bytes that must move, plus the costs of four causes. Let `moving` be the time to move all
-# `moved_bytes` at `copy_gbps`, the bandwidth of a copy. Two words come from chapter 2: memory delivers *sectors* of 32
-# bytes, and the threads of a kernel come in *blocks*, each of which runs on one SM.
+# A call takes the time for the bytes that must move, plus the costs of four causes. Two words come from chapter 2: memory
+# delivers *sectors* of 32 bytes, and the threads of a kernel come in *blocks*, each of which runs on one SM.
+#
+# `moved_bytes` counts the bytes that the kernel asked for, not whole sectors. A load of a warp (32 threads that run
+# together) touches `sectors_per_access` sectors; `sectors_needed` would be enough. Let `moving` be the time to move all
+# `moved_bytes` at `copy_gbps`, the bandwidth of a copy, and let
+# `scattered = moving * sectors_per_access / sectors_needed`.
 #
 # | Name | Cost |
 # | --- | --- |
 # | `"launches"` | `launch_us` for each launch after the first |
 # | `"repeated traffic"` | the time to move the bytes beyond `must_move_bytes`, also at `copy_gbps` |
-# | `"scattered access"` | the increase if `moving` is multiplied by `sectors_per_access / sectors_needed` |
-# | `"few blocks"` | with fewer blocks than SMs, the further increase if that product is multiplied by `sms / blocks` |
+# | `"scattered access"` | `scattered - moving` |
+# | `"few blocks"` | `scattered * (sms / blocks - 1)` with fewer blocks than SMs, otherwise 0 |
 # | `"none"` | the answer if no cause costs a tenth of `time_us`: the call is near its limit |
 #
 # A gigabyte per second is 1000 bytes per microsecond. In `example`, the two extra passes over the data cost more than the

@@ -199,8 +199,8 @@ draw_roofline(ceilings, *points)
 # of the roof. You will write one that comes close to it in [Fuse a softmax](../03_triton/03_fuse_a_softmax.ipynb).
 
 # %% [markdown]
-# Now experiment. Choose the recorded GPU under *machine* and an operation on matrices of `n` × `n`. From which `n` on
-# is a matrix product compute-bound? What does float16 change? A flat roof belongs to one type: a GPU has a different
+# Now experiment. Choose the recorded GPU under *machine* and an operation on matrices of `n` × `n`. At what `n` does
+# a matrix product become compute-bound? What does float16 change? A flat roof belongs to one type: a GPU has a different
 # one for each type.
 #
 # <details><summary>Answer</summary>
@@ -218,8 +218,8 @@ explore_roofline(ceilings)
 #
 # Here is the roofline of a recorded GPU. On it are kernels that you will write in this course, each at a large size,
 # and some operations of PyTorch. The flat roof is for float16 products. By its data sheet, an H200 moves 4,800 GB/s and
-# does 989 · 10¹² float16 operations per second. Predict from these two numbers: from which `n` on is a float16 product
-# of n × n compute-bound? It is compared with the `n` that follows from the recorded ceilings.
+# does 989 · 10¹² float16 operations per second. Predict from these two numbers: at what `n` does a float16 product
+# of n × n become compute-bound? It is compared with the `n` that follows from the recorded ceilings.
 
 # %%
 prediction = ...  # n
@@ -300,6 +300,7 @@ draw_roofline(ceilings, points[0], tiny, sparse)
 #
 # The slanted roof is the roof of *memory*. Square a matrix so small that it fits in a cache, again and again. From the second time
 # on, nothing has to come from memory. Predict how much faster your cache is: at what multiple of the roof does the point lie?
+# A factor of two is close enough.
 
 # %%
 prediction = ...  # times the roof
@@ -309,7 +310,7 @@ l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size if device == "cuda"
 small = int((l2_bytes / 2 / 8) ** 0.5)  # in and out fill half of the L2 cache
 s, t = (torch.randn(small, small, device=device) for _ in range(2))
 cached = land("square, cached", lambda: torch.mul(s, s, out=t), bytes_moved=8 * small**2, operations=small**2)
-compare(prediction, cached.tflops / ceilings.roof(cached.intensity), "times the roof")
+compare(prediction, cached.tflops / ceilings.roof(cached.intensity), "times the roof", within=2)
 
 # %%
 draw_roofline(ceilings, points[1], cached)
@@ -485,7 +486,8 @@ count_predictions()
 # - counted bytes (every input in, every result out) and operations ($2mnk$ for a matrix product)
 # - divided one by the other, and found what limits an operation
 # - measured both ceilings of your machine, and the ridge between them
-# - seen points below the roof, from too little work and from uncounted bytes, and one above it, out of a cache
+# - seen points below the roof, because of too little work or uncounted bytes, and one above it, because its data came
+#   from a cache
 # - written a function that predicts a time without running anything
 #
 # ## Check yourself

@@ -413,14 +413,15 @@ def to_be_sorted():
 
 
 # %% [markdown]
-# On random data the check never succeeds, so this kernel is slightly *slower* than the sort. Predict: what is claimed?
+# On random data the check never succeeds, so this kernel is slightly *slower* than the sort. With ones, it
+# makes one pass and does not sort. Predict the order of magnitude of the claim.
 
 # %%
 prediction = ...  # claimed speed-up
 
 # %%
 claims["constant data"] = constant_data(careful_sort, sort, to_be_sorted, machine)
-compare(prediction, claims["constant data"])
+compare(prediction, claims["constant data"], within=10)
 print(f"and by the sound benchmark: {sound(careful_sort, sort, to_be_sorted, machine):.2f}")
 
 # %% [markdown]
@@ -728,7 +729,8 @@ show_lies(claims, pretended=() if device == "cuda" else ("no sync", "other strea
 #
 # 1. `inspector` makes a function that takes a known time and notes what is wrong with each call. Two lines are done: the slow
 #    first call, and data with gaps. What else may be wrong with `x`, or with the mode in which the function is called (section
-#    6)? Append each finding to `faults`, `True` or `False`. *(about 5 lines)*
+#    6)? Append each finding to `faults`, `True` or `False`. At the end of the call, append `x.data_ptr()` to `mine` and
+#    to `touched`. The slow first call depends on it: `mine` must be empty before the first call only. *(about 6 lines)*
 # 2. `audit` decides from the faults, the claim, and the claim for a kernel that does nothing. *(about 10 lines)*
 #
 # Your whole solution must be in this cell, with its imports. If a check names a lie that you missed, read the end of its section

@@ -9,7 +9,7 @@
 # - what a **grid**, a **block** and a **thread** are, and how a thread finds its element
 # - why a kernel needs a **bounds check**, and what happens without one
 # - how a launch reports an error, although it returns nothing
-# - what C++ and PyTorch do with bytes that are too small for a result
+# - what C++ and PyTorch do when a result does not fit in a byte
 # - what `load_inline` writes, builds and caches, and why a build can take so long
 #
 # **You need** about 85 minutes and PyTorch, and no knowledge of CUDA. With an NVIDIA GPU you measure speed as well.
@@ -40,8 +40,11 @@ extern "C" void negate(const float* x, float* out, int n) {
 }"""
 
 # %% [markdown]
-# `load_inline` compiles the text and returns the path of a library. `ctypes`, which is part of Python, opens it and calls
-# `negate`, which launches the kernel. The arguments are the addresses of both tensors and the number of elements.
+# With these options, `load_inline` compiles the text and returns the path of a plain library. The empty text is for C++
+# code, which we do not need. The section *Why a build takes so long* explains the options.
+#
+# `ctypes`, which is part of Python, opens the library and calls `negate`, which launches the kernel. The arguments are
+# the addresses of both tensors and the number of elements.
 
 # %%
 import ctypes
@@ -405,8 +408,9 @@ grayscale(image.to(device), grey)
 draw_images(image=image, grey=grey)
 
 # %% [markdown]
-# Count the bytes that the eager expression moves per pixel: 15 for `image.int()`, 8 for each of three products and 12
-# for each of two sums. Adding 128 and shifting take 8 each, and the copy 5. That makes 84, and your kernel moves 4.
+# Count the bytes that the eager expression moves per pixel: 15 for `image.int()`, and 16 for each of three products. The
+# three colours alternate in memory, so reading one of them fetches all 12 bytes. Each of two sums moves 12. Adding 128
+# and shifting move 8 each, and the copy 5. That makes 108, and your kernel moves 4.
 #
 # ⟦ gate("grayscale", "eager").points ⟧ of ⟦ exercise("grayscale").max_points ⟧ points are for
 # ⟦ gate("grayscale", "eager").at_least ⟧ times the speed of that expression at
@@ -425,9 +429,9 @@ factors
 benchmark(grayscale)
 
 # %% [markdown]
-# By the count alone the factor would be 84 / 4 = 21. The recorded factor is less than half of that. The eager kernels
-# move 21 times the bytes, but they also reach more than twice the bandwidth, because a thread that loads single bytes
-# has little in flight. The next notebook is about that.
+# By the count alone the factor would be 108 / 4 = 27. The recorded factor is about a third of that. The eager kernels
+# move 27 times the bytes, but they also reach nearly three times the bandwidth, because a thread that loads single
+# bytes has little in flight. The next notebook is about that.
 
 # %% [markdown]
 # ## What `load_inline` builds
@@ -587,7 +591,7 @@ count_predictions()
 # - guarded a kernel against threads that have no element
 # - called a compiled function through `ctypes`, with its errors reported
 # - measured the kernel against PyTorch and against the speed of a copy
-# - computed with bytes in integers, exactly, and fused nine operations into one kernel
+# - computed an exact result from bytes with integer arithmetic, and fused nine operations into one kernel
 # - seen the three files that `load_inline` writes, and why headers make a build long
 #
 # ## Check yourself

@@ -16,7 +16,7 @@ cuda_source = r"""
 __device__ double partials[MOST_BLOCKS];  // the sums of the blocks; each launch writes them anew
 __device__ unsigned int ticket;  // how many blocks are done; the last one sets it back to 0
 
-// The sum of the values of a block's threads. Only thread 0 need get it.
+// The sum of the values of a block's threads. Only thread 0 needs the result.
 double block_sum(double value) {
     __shared__ double sums[THREADS / 32];
     for (int offset = 16; offset > 0; offset /= 2)

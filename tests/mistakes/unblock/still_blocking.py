@@ -19,7 +19,7 @@ def unblock(x, gain):
         z = z / row.std().cpu().to(x.device)
         if torch.any(z.abs() > 3):  # outliers
             z = z.clamp(-3, 3)
-        if max(abs(low), abs(high)) > 100:  # saturated: trust it half
+        if max(abs(low), abs(high)) > 100:  # saturated: halve it
             z = z * 0.5
         cleaned.append(z * gain[i].to(x.device))
     return torch.stack(cleaned)
