@@ -419,7 +419,7 @@ found
 # ## How much faster could it be?
 #
 # For long rows, nothing is left to gain: the kernel is about as fast as a copy. Over the seven sizes on an H200, a copy
-# of the same bytes is ⟦ recorded(bench="softmax/copy", case="geometric mean of 7 sizes", metric="ratio_vs_torch", gpu="H200") ⟧
+# of the same bytes is ⟦ recorded(bench="softmax/copy", case="geometric mean of 7 sizes", metric="ratio_vs_torch", gpu="H200").number ⟧
 # times as fast as `torch.softmax`, as a geometric mean, and the authors' kernel
 # ⟦ recorded(bench="softmax", case="geometric mean of 7 sizes", metric="ratio_vs_torch", gpu="H200").number ⟧ times. A kernel
 # that moves each byte once cannot do much better.
@@ -445,7 +445,7 @@ list_kernels(eager_softmax, x, title="eager softmax")
 # %% [markdown]
 # The rows are in the order of the five lines. Point at a name to see it in full. Three of them write a matrix:
 # subtract, `exp` and divide move about the same bytes. `exp` runs as a *vectorized* kernel, which means wide loads. The
-# other two spread one value over a row, and do not.
+# other two spread one value over a row, and are not vectorized.
 #
 # Divide the bytes of `exp`, 32 MiB, by its time. On an H200 the result exceeds the 4,800 GB/s of its memory: part of
 # what it read came from the L2 cache.

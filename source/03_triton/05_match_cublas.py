@@ -131,7 +131,11 @@ print(f"{tiles} tiles; the SMs are busy {tiles / (132 * triton.cdiv(tiles, 132))
 # Compute the same product as in `matmul`, as fast as you can. `matmul_open` has a leaderboard. You may use any method,
 # as long as the kernel is your own: a library's product does not count. The score is your speed divided by that of
 # cuBLAS, as the geometric mean over ⟦ gate("matmul_open", "cublas").cases | join(" and ") ⟧. The sizes and strides that
-# your fast path does not support are checked too, so they need another path. *(about 70 lines)*
+# your fast path does not support are checked too, so they need another path.
+#
+# 1. Copy your `matmul` as the path for everything else, and `check` it. *(about 30 lines)*
+# 2. Add a kernel with descriptors, one tile per program. Take it where all three matrices meet the requirements.
+# 3. Make that kernel persistent, then tune it. *(about 40 lines for both)*
 #
 # `sm_count` returns the number of SMs, and 4 without a GPU.
 

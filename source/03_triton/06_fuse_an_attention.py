@@ -222,8 +222,8 @@ compare(prediction, round(2 / 3, 2), "of a copy", how="computed")
 
 # %% [markdown]
 # If the second read comes from the **L2 cache**, the share can be close to 1. That depends on how many rows the GPU works
-# on at the same time. With one program on each of 132 SMs, rows of 65,536 elements take 33 MiB together, and rows of
-# 262,144 take 132 MiB. The L2 cache of an H100 or H200 has 50 MB.
+# on at the same time. The output passes through the L2 as well, so count each row twice: with one program on each of
+# 132 SMs, rows of 65,536 elements take 66 MiB. The L2 cache of an H100 or H200 has 50 MB.
 #
 # The kernel of [Fuse a softmax](03_fuse_a_softmax.ipynb) reads each row once. At N = 32768 it reached
 # ⟦ recorded(bench="softmax", case="4096 × 32768", metric="share_of_copy", gpu="H200") ⟧ of a copy on an H200.
@@ -235,8 +235,8 @@ benchmark(softmax_long)
 recorded("softmax_long", "ratio_vs_torch", "ratio_vs_eager", "ratio_vs_compile", "share_of_copy")
 
 # %% [markdown]
-# With a GPU: where does your curve fall towards two thirds? Multiply the bytes of a row there by the number of programs
-# that run at the same time, and compare the product with your GPU's L2 cache.
+# With a GPU: where does your curve fall towards two thirds? Multiply twice the bytes of a row there by the number of
+# programs that run at the same time, and compare the product with your GPU's L2 cache.
 #
 # ### Several programs per row
 #

@@ -93,8 +93,8 @@ explore_compiler(scale_kernel, *launch, BLOCK=1024)
 # ## From a block to threads
 #
 # The stage after Triton IR is *TritonGPU IR*. It has the same operations, but each block now has a **layout**: a rule
-# that says which thread holds which elements. The layout is defined in the first line, and named after each block's
-# type.
+# that says which thread holds which elements. The first line defines the layout. The type of each block ends with the
+# layout's name.
 
 # %%
 held = loaded_layouts(scale)[0]
@@ -333,7 +333,7 @@ padded
 # A hint is a promise, and the compiler believes it. If it is false, the kernel gives wrong results or faults, on a GPU
 # only.
 #
-# First the rows. Predict: is this enough for wide loads?
+# First the rows. Predict: how wide are the loads now?
 
 
 # %%
@@ -356,8 +356,8 @@ compare(prediction, max(rows.loads), "bytes", how="computed")
 print(loaded_layouts(rows)[0].layout.words())
 
 # %% [markdown]
-# It is not enough, but look at the layout: a thread now holds runs of four. The addresses are no longer the problem.
-# What remains is the **mask**: as far as the compiler knows, it may end in the middle of four elements.
+# They are still narrow, but look at the layout: a thread now holds runs of four. The addresses are no longer the
+# problem. What remains is the **mask**: as far as the compiler knows, it may end in the middle of four elements.
 #
 # So if a load is narrow, look at `sizePerThread`. If it does not allow 16 bytes, the cause is the order of access or
 # the start of the rows. If it does, the cause is the mask. There is one exception: a load gets the same layout as the

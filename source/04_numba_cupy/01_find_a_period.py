@@ -110,7 +110,7 @@ curve
 draw_sampled(curve.t, curve.y)
 
 # %% [markdown]
-# You cannot see a period. How many frequencies do you have to try? With measurements that span $T$ days, you can just
+# You cannot see a period. How many frequencies do you have to try? With measurements that span $T$ days, you can barely
 # tell two frequencies apart if they differ by $1/T$. To be sure of hitting the top of a peak, take five frequencies per
 # interval of $1/T$ (**oversampling** by 5).
 #
@@ -187,7 +187,8 @@ print(f"found: {2 * period:.5f} days, published: {2 * curve.published_days:.5f} 
 draw_folded(curve.t, curve.y, 2 * curve.published_days)
 
 # %% [markdown]
-# The line is the median. One dip is deeper than the other, so these are two different stars.
+# The line is the median. One dip is deeper than the other, so they are two different eclipses, and the longer period is
+# that of the orbit.
 
 # %% [markdown]
 # ## Exercise: find a period with NumPy

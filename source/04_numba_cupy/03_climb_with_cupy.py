@@ -539,9 +539,9 @@ check(ls_cupy_fatbin)
 # The compiler does not know how large the blocks will be. It may use up to 255 registers per thread. But with more than
 # 64, a block of 1,024 threads cannot be launched, because an SM does not have that many registers.
 #
-# `__launch_bounds__(128)` promises that no block has more than 128 threads. For so few, 255 registers each are always
-# available, so the compiler does not have to save any. Whether that helps is another question: the kernel of this
-# ladder needs few, and the rung gains nothing today.
+# `__launch_bounds__(128)` promises that no block has more than 128 threads. With so few threads, each can have 255
+# registers, so the compiler need not economise. Whether that helps is another question: the kernel of this ladder needs
+# few, and the rung gains nothing today.
 #
 # The promise goes before the name: `extern "C" __global__ void __launch_bounds__(128) f(…)`.
 #

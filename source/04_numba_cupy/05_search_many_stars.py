@@ -61,6 +61,8 @@ compare(prediction, round(float(1 - lengths.sum() / (lengths.size * lengths.max(
 # one vector, and keep the **offsets** at which they start. Star s has the elements from `offsets[s]` up to, but not
 # including, `offsets[s + 1]`. So there is one offset more than there are stars. The format **CSR** (compressed sparse row)
 # stores the rows of a sparse matrix in the same way.
+#
+# Times are counted from the middle of the series, which halves the largest phase.
 
 # %%
 t = np.concatenate([curve.t[part] - curve.t[-1] / 2 for part in parts])
@@ -116,11 +118,11 @@ compare(prediction, round(float(lengths.max() / lengths.min()), 1), "times as lo
 # Write Lomb's power of each star at each frequency into `out`, a matrix with one row per star. `t` and `y` are the
 # samples of all stars, `offsets` has one int32 more than there are stars, and `freqs` are angular frequencies, the
 # same for all stars. All arrays are contiguous, and all except `offsets` are float32. The values of each star have
-# mean 0. A star may have few samples or none. A sine fits fewer than 3 samples exactly, so their power is
-# meaningless: define it as **0**.
+# mean 0. A star may have few samples or none. One or two samples can always be fitted exactly, so their power means
+# nothing: define it as **0**, also for no samples.
 #
-# 1. The kernel: its block's star, its thread's frequency, the five sums over the samples of this star, and the power. You
-#    can take the lines from rung 3. *(about 18 lines)*
+# 1. The kernel: its block's star, its thread's frequency, the five sums over the samples of this star, and the power.
+#    You can take the lines from rung 3, with `float` for `$T` and `f` for `$f`. *(about 18 lines)*
 # 2. The launch: 128 threads per block, enough blocks along x for all frequencies, and one row of blocks per star. In
 #    CuPy the grid is then a tuple of two numbers, `(blocks, stars)`. `out.shape` is `(stars, frequencies)`. *(about 3
 #    lines)*

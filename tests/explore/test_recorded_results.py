@@ -32,10 +32,11 @@ def test_recorded_results_name_their_gpu(tmp_path: Path) -> None:
 
 
 def test_recorded_numbers_are_short(tmp_path: Path) -> None:
-    """Ratios and shares have two decimals, other numbers four digits, and commands are not shown."""
+    """Ratios and shares have two decimals, tiny ones two digits, other numbers four, and commands are not shown."""
     rows = [
         _row("a", "ratio_vs_torch", 4.0, command="make bench"),
         _row("a", "share_of_copy", 0.98359),
+        _row("b", "ratio_vs_torch", 0.003934),
         _row("a", "build_s", 19.70885, unit="s"),
         _row("b", "build_s", 0.02668, unit="s"),
         _row("b", "idle_gap_us", 5.0, unit="µs"),
@@ -43,7 +44,11 @@ def test_recorded_numbers_are_short(tmp_path: Path) -> None:
     (tmp_path / "h200.json").write_text(json.dumps(rows))
     shown = recorded("softmax", "ratio_vs_torch", "share_of_copy", "build_s", "idle_gap_us", folder=tmp_path)
     assert "<th>idle gap (µs)</th>" in shown._repr_html_()
-    for text in ("<td>4.00</td><td>0.98</td><td>19.71</td>", "<td>0.02668</td>", "seconds to build"):
+    for text in (
+        "<td>4.00</td><td>0.98</td><td>19.71</td>",
+        "<td>0.0039</td><td></td><td>0.02668</td>",
+        "seconds to build",
+    ):
         assert text in shown._repr_html_()
     assert "make bench" not in shown._repr_html_()
     assert len({len(line) for line in repr(shown).splitlines()[:-1]}) == 1

@@ -14,6 +14,7 @@ from grader.results import RESULTS, files
 _UNIT_IN_NAME = re.compile(r"_(?:us|ms|s|gbps|tflops|percent|bytes|mib|ppb)$")
 _WHOLE = 1e3  # from here on, print whole numbers without an exponent
 _ROUNDED = 100.0  # from here on, a ratio's decimals, and what follows three digits, are noise
+_TINY = 0.01  # below it, two decimals would be zeros
 _LINES = ((BLUE, "o", "-"), (ORANGE, "s", "--"), ("#009E73", "^", "-."), ("#CC79A7", "D", ":"), (DARK, "v", "-"),
           ("#56B4E9", "P", "--"), (GREY, "X", "-."))  # fmt: skip
 _PEERS = {"scipy": "SciPy's direct sums", "cublas": "cuBLAS"}
@@ -196,6 +197,8 @@ def _number(metric: str, value: float | None) -> str:
     if value is None:
         return ""
     if metric.startswith(("ratio_vs_", "share_of_")):
+        if value < _TINY:
+            return f"{value:.2g}"
         return f"{value:,.2f}" if value < _ROUNDED else f"{float(f'{value:.3g}'):,.0f}"
     if metric == "correct_digits":
         return f"{value:.1f}"
