@@ -9,8 +9,8 @@ import numpy as np
 
 WIDTH = 8  # grid points that a sample is spread onto, each by a thread of its own
 FINER = 1.25  # grid points per frequency, at least: with fewer, float32 is not accurate at the ends of the band
-PIECE = 8192  # frequencies per transform: a short one reads and writes its grid only once
-TOGETHER = 32  # samples per block; the samples are sorted, so most of them meet at few grid points
+PIECE = 16384  # frequencies per transform: a short one reads and writes its grid only once
+TOGETHER = 16  # samples per block; the samples are sorted, so most of them meet at few grid points
 
 source = r"""
 #define CELLS 128  // grid points whose sums a block keeps in shared memory
