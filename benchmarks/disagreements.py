@@ -53,6 +53,8 @@ _OF_WAITS = (
     "Without a GPU the calls that ask it for a value are counted; on one, the time decides, with the gate's points."
 )
 _ONLY_SPEED = "It is right but slow: only the points for speed, which this comparison leaves out, are lost."
+_RACE_OF_STREAMS = "A race: untimed, the other stream's work is done when it is looked at."
+_OF_NEIGHBOURS_TIMES = "It depends on measured times, which other work on the GPU changed."
 _TOO_SLOW = "On a GPU, one thread takes longer for all frequencies than the time limit."
 _OTHER_WORDS = "Each compiler has its own words for it; both name the bug."
 _NAMED_SINCE = "The verdict is older than the sentence that names it from the source, which has not run on a GPU."
@@ -64,7 +66,7 @@ _LADDER = (
     "ls_numba_unsigned/range_of_unsigned", "ls_numba_unsigned/signed_bound", "ls_numba_unsigned/signed_index",
     "ls_cupy_cached/dict_in_the_function", "ls_cupy_launch_bounds/no_promise_for_doubles",
     "ls_cupy_typed/literals_in_the_phase", "ls_numba_registers/low_cap_for_doubles",
-    "ls_numba_registers/without_fast_math",
+    "ls_numba_registers/without_fast_math", "ls_cupy_fatbin/without_fast_math", "ls_numba_unsigned/counts_down",
 )  # fmt: skip
 
 # Why a file may differ. A file that is not here should get the same verdict twice.
@@ -80,8 +82,10 @@ REASONS = {
     "mistakes/mean_cuda/threads_add_without_an_atomic": _NAMED_SINCE,
     "mistakes/mean_cuda/vector_of_the_host": _NAMED_SINCE,
     "mistakes/square_matrix/function_of_the_host": _OTHER_WORDS,
+    "mistakes/ls_cupy_baseline/stream_is_not_joined": _OTHER_WORDS,
     "mistakes/transpose/tile_too_large": _OTHER_WORDS,
     "mistakes/mean_cuda/mask_of_half_a_warp": "Undefined in CUDA; this GPU's warps exchanged all values nevertheless.",
+    "mistakes/grayscale/weights_of_24_bits": "Undefined in C++; this GPU's sum wraps around, and its low byte is right.",
     "mistakes/leaky_relu_op/default_stream": "The simulator has one stream and no CUDA graphs.",
     "mistakes/ls_numba_baseline/y_dot_unwritten": _OFTEN_ZERO,
     "mistakes/ls_cupy_baseline/uninitialised_y_dot": _OFTEN_ZERO,
@@ -93,6 +97,10 @@ REASONS = {
     "too.",
     "mistakes/mean_cuda/warp_in_step": "A race: the threads of a warp happened to run in step.",
     "mistakes/mean_triton/no_other": "A masked load without `other` may return anything; a GPU often returns 0.",
+    "mistakes/square_matrix/refusal_as_a_number": "The GPU's own launch tells only the number of the error.",
+    "mistakes/square_matrix/stream_is_not_joined": _RACE_OF_STREAMS,
+    "mistakes/time_gpu/maximum": _OF_NEIGHBOURS_TIMES,
+    "mistakes/time_gpu/single_call_after_ten": _OF_NEIGHBOURS_TIMES,
     "mistakes/mean_triton/one_element_at_a_time": "The simulator is too slow for it. On a GPU the loop ends in time, "
     "and one float32 sum of all elements has lost digits.",
     "mistakes/mean_triton/tickets_not_set_back": "On a GPU each case has several launches, and the second already "
@@ -103,8 +111,7 @@ REASONS = {
     "mistakes/unblock/one_wait_left": _OF_WAITS,
     "mistakes/unblock/still_blocking": _OF_WAITS,
     "mistakes/unblock/synchronizes": _OF_WAITS,
-    "mistakes/vector_add/nobody_waits_for_its_stream": "A race: untimed, the other stream's work is done when it is "
-    "looked at.",
+    "mistakes/vector_add/nobody_waits_for_its_stream": _RACE_OF_STREAMS,
     "mistakes/vector_add/threads_in_the_grid": "It is slow, not wrong: too slow for the simulator, and on a GPU the "
     "time decides.",
 }

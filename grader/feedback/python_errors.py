@@ -90,7 +90,7 @@ NUMBA: tuple[Meaning, ...] = (
         "Use plain arithmetic, `math` and `numba.cuda`.",
     ),
     Meaning(
-        r"No implementation of function[^\n]*<function (shared|local)\.array>.*array\((?:shape=)?u?int",
+        r"No implementation of function[^\n]*<function (shared|local)\.array[^>]*>[\s\S]{,80}?array\((?:shape=)?u?int",
         "The shape of a {0} array is computed: Numba needs a constant.",
         "Write a number, or the name of a global variable that holds one.",
     ),

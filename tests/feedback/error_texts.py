@@ -595,6 +595,11 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "The shape of a shared array is computed",
     ),
     (
+        "TypingError: No implementation of function Function(<function shared.array at 0x7f6d27620720>) found for "
+        "signature:\n \n >>> array(int64, class(float32))\n \nThere are 2 candidate implementations:",
+        "The shape of a shared array is computed",
+    ),
+    (
         "No implementation of function Function(<built-in function getitem>) found for signature:\n \n >>> getitem("
         "array(float32, 1d, A), float64)",
         "`//`",

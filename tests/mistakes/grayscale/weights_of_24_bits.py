@@ -1,7 +1,6 @@
 # mistake: the weights are multiples of 1 / 2^24, so that a bright pixel's sum does not fit in an `int`
 # says: on line 17 does not fit in its type, `int`.
-# on_gpu: differ
-# runs: anywhere
+# runs: simulator
 import ctypes
 from functools import cache
 
