@@ -213,6 +213,13 @@ SIMULATOR: tuple[Meaning, ...] = (
         title="It has a race",
     ),
     Meaning(
+        r"Race: .*They are on two streams",
+        "Kernels on two streams may run at the same time, and the result depends on which of them comes first.",
+        "Record an event after the first one, and let the other's stream wait for it with `cudaStreamWaitEvent`. Or "
+        "launch both on one stream.",
+        title="It has a race",
+    ),
+    Meaning(
         r"Race: .*Blocks run at the same time",
         "Two blocks use the same memory, and the result depends on which of them comes first.",
         "Add with `atomicAdd`, or let each block write its own element and combine these in a second launch.",

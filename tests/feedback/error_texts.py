@@ -172,6 +172,11 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ('calling a __host__ function("lambda") from a __global__ function is not allowed', "`[=] __device__ (…)`"),
     ("a parameter of a __global__ function cannot be a reference", "leave out the `&`"),
     (
+        "Race: the kernel launched on line 25 reads `cudaMalloc's memory`, and the one launched on line 24 writes it. "
+        "They are on two streams, and neither waits for the other.",
+        "`cudaStreamWaitEvent`",
+    ),
+    (
         "Unfinished: the function returns, but nothing waits for the stream of its own on which work is started on "
         "line 9. On a GPU, the output may be read before it is written.",
         "`cudaStreamWaitEvent`",

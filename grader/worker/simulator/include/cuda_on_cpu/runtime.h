@@ -113,6 +113,7 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
 }
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
     cuda_on_cpu::all_done();
+    cuda_on_cpu::seen_by_host.add(cuda_on_cpu::seen_by(nullptr));
     memmove(to, from, bytes);
     return cudaSuccess;
 }
@@ -141,6 +142,7 @@ CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpyFromSymbol(void* to, const T& sy
                                         cudaMemcpyKind = cudaMemcpyDeviceToHost) {
     if (offset + bytes > sizeof symbol) return cudaErrorInvalidValue;
     cuda_on_cpu::all_done();
+    cuda_on_cpu::seen_by_host.add(cuda_on_cpu::seen_by(nullptr));
     memcpy(to, reinterpret_cast<const char*>(&symbol) + offset, bytes);
     return cudaSuccess;
 }
