@@ -195,16 +195,8 @@ def _of_host(text: str, found: DeviceCode, first: int) -> str:
 
 def _nvrtc(code: str, *more: str, instances: Sequence[str] = ()) -> Compiled:
     architecture = f"--gpu-architecture=sm_{target()}"
-    options = [
-        architecture,
-        "-default-device",
-        "-std=c++17",
-        "-w",
-        "--device-int128",
-        *more,
-        *map("-I{}".format, _headers()),
-    ]
-    return compiled(code.encode(), "device_code", options, instances)
+    options = [architecture, "-default-device", "--device-int128", "-std=c++20", "-w", *more]
+    return compiled(code.encode(), "device_code", [*options, *map("-I{}".format, _headers())], instances)
 
 
 def _headers() -> list[Path]:
