@@ -29,6 +29,7 @@ def install() -> None:
         return
     module.loop_indices, module.all_evaluated, module.negated = _loop_indices, _all_evaluated, _negated
     module.GridExecutor.__init__ = _as_declared(module.GridExecutor.__init__)
+    module._implicit_cvt = _with_flags(module._implicit_cvt)
     module.FunctionRewriter.ast_transformer = _Rewriter(module.ASTTransformer())
     module.InterpreterBuilder.create_atomic_rmw = _exchanging(module.InterpreterBuilder.create_atomic_rmw)
     module._patch_lang_tensor = _with_index(module._patch_lang_tensor)
@@ -52,6 +53,19 @@ def _as_declared(original: Any) -> Any:
 
 def _without_list(grid: Any) -> Any:
     return tuple(grid) if isinstance(grid, list) else grid
+
+
+def _with_flags(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Convert True and False, too: the interpreter gives these arguments the type of one bit and the data of 32."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def convert(argument: Any) -> Any:
+        if isinstance(argument, bool):
+            return tl.tensor(TensorHandle(np.array([argument]), tl.int1), tl.int1)
+        return original(argument)
+
+    return convert
 
 
 def _with_index(original: Callable[..., None]) -> Callable[..., None]:
