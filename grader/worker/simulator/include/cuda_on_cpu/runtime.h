@@ -122,6 +122,7 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
                                                                        cudaStream_t stream = nullptr, int line = __builtin_LINE()) {
     const cuda_on_cpu::Region* written = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(to));
     cuda_on_cpu::queue(stream, written && is_output(*written), line);
+    if (!written) cuda_on_cpu::seen_by_host.add(cuda_on_cpu::seen_by(stream));  // it returns when the host has it
     memmove(to, from, bytes);
     for (const void* each : {static_cast<const void*>(to), from})
         if (cuda_on_cpu::Region* region = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(each))) {
