@@ -93,6 +93,26 @@ CPP: tuple[Meaning, ...] = (
         "Pass a large table to the kernel as an array in global memory.",
     ),
     Meaning(
+        r"annotation on lambda requires --extended-lambda",
+        "nvcc refuses a lambda with `__device__` unless it gets a flag.",
+        'Pass `extra_cuda_cflags=["--extended-lambda"]` to `load_inline`, or use a struct with an `operator()`.',
+    ),
+    Meaning(
+        r"calling a __host__ function\(\"lambda\"\)",
+        "A kernel gets a lambda of the host, which runs on the CPU only.",
+        'Write `[=] __device__ (…)` and pass `extra_cuda_cflags=["--extended-lambda"]` to `load_inline`.',
+    ),
+    Meaning(
+        r"parameter of a __global__ function cannot be a reference",
+        "A kernel gets an argument by reference, which is an address of the host.",
+        "Pass it by value: leave out the `&`.",
+    ),
+    Meaning(
+        r"identifier \"([^\"]+)\" is undefined in device code: an index that is not constant",
+        "`{0}` is an array of the host: a kernel knows its elements only where the index is a constant.",
+        "Write `__constant__` or `__device__` before `constexpr`, or declare the array in the kernel.",
+    ),
+    Meaning(
         r"identifier \"([^\"]+)\" is undefined in device code",
         "`{0}` belongs to the host, and a kernel cannot use it.",
         "Mark a variable `__device__` or `__constant__`, or pass its value to the kernel. To print, use `printf`.",
@@ -190,6 +210,13 @@ SIMULATOR: tuple[Meaning, ...] = (
         r"Race: .*Each thread reads, changes and writes it",
         "Several threads update the same element at once, and updates are lost.",
         "Add with `atomicAdd`, or let each thread sum in a variable of its own and combine these sums.",
+        title="It has a race",
+    ),
+    Meaning(
+        r"Race: .*They are on two streams",
+        "Kernels on two streams may run at the same time, and the result depends on which of them comes first.",
+        "Record an event after the first one, and let the other's stream wait for it with `cudaStreamWaitEvent`. Or "
+        "launch both on one stream.",
         title="It has a race",
     ),
     Meaning(

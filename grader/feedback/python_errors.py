@@ -101,6 +101,11 @@ NUMBA: tuple[Meaning, ...] = (
         "Loop over the elements and add them up in a scalar. `cuda.local.array` makes an array for each thread.",
     ),
     Meaning(
+        r"<ufunc '(\w+)'>",
+        "Numba has no `np.{0}` for kernels.",
+        "Use the function of `math`, such as `math.sqrt`, or an operator.",
+    ),
+    Meaning(
         r"No implementation of function[^\n]*\((?:reflected )?(?:list|set|DictType|unicode_type)\b",
         "Numba cannot compile Python's lists, dicts, sets and strings in a kernel.",
         "Use a scalar for each value, or `cuda.local.array`.",

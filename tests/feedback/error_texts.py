@@ -165,6 +165,18 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "To print, use `printf`",
     ),
     (
+        'identifier "WEIGHTS" is undefined in device code: an index that is not constant needs a `__constant__` array',
+        "`WEIGHTS` is an array of the host",
+    ),
+    ("__host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag", '["--extended-lambda"]'),
+    ('calling a __host__ function("lambda") from a __global__ function is not allowed', "`[=] __device__ (…)`"),
+    ("a parameter of a __global__ function cannot be a reference", "leave out the `&`"),
+    (
+        "Race: the kernel launched on line 25 reads `cudaMalloc's memory`, and the one launched on line 24 writes it. "
+        "They are on two streams, and neither waits for the other.",
+        "`cudaStreamWaitEvent`",
+    ),
+    (
         "Unfinished: the function returns, but nothing waits for the stream of its own on which work is started on "
         "line 9. On a GPU, the output may be read before it is written.",
         "`cudaStreamWaitEvent`",
@@ -434,6 +446,8 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("AssertionError: Input shapes should have M >= 1, N >= 1 and K >= 16", "at least 1 × 1 elements, and 16"),
     ("AttributeError(\"module 'triton.language' has no attribute 'softmaxx'\")", "`tl.softmaxx` does not exist"),
     ("RuntimeError: Unsupported function referenced: <function offsets_of>", "`@triton.jit` above it"),
+    ("AttributeError: 'function' object has no attribute 'fn'", "Define it with `def`"),
+    ("<ufunc 'sqrt'>", "Numba has no `np.sqrt`"),
     ("RuntimeError: Unsupported function referenced: <built-in method exp of type object at 0x7f>", "`tl.exp`"),
     (
         "ValueError: Did you forget to add @triton.jit ? (`_semantic` argument must be provided outside of JIT "

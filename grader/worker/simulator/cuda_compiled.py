@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.protocol.target import target
+from grader.worker.simulator.cuda_sides import ADDED_WORDS, CALLED, EXTENDED, NEEDS_FLAG, OF_THE_GPU, Part, misuses
 from grader.worker.simulator.cuda_tokens import (
     CLOSING,
     TYPES,
@@ -35,8 +35,6 @@ from grader.worker.toolchain.nvrtc import Compiled, compiled, no_cache_options
 
 _DEVICE = ("__global__", "__device__", "constexpr", "consteval")
 _OF_HOST = re.compile(r"\b(?:std|torch|at|c10|py|pybind11)\s*::")
-_OF_THE_GPU = ("__global__", "__device__")
-_OF_A_THREAD = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\)*", re.MULTILINE)
 _INCLUDE = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]+)[>\"]")
 _OF_CUDA = re.compile(r"cub/|thrust/|cuda/|cooperative_groups|mma\.h|math_constants|cuda_|nvtx")
@@ -83,12 +81,10 @@ _UNDEFINED = re.compile(r'identifier "(?P<name>[\w:]+)" is undefined|"std" has n
 _TYPE = re.compile(r"[^(]*\b(?:struct|class)\s+(?P<name>\w+)[^(]*", re.DOTALL)
 _LAUNCHED = re.compile(r"[\w:]+\s*(?P<arguments><[^;{}]*>)?\s*\Z")
 _DELETED = re.compile(r'function "(?P<name>[^"]+)".* cannot be referenced -- it is a deleted function')
-_CALLED = 'calling a __host__ function("{}") from a {} is not allowed'
 _UNEVALUATED = re.compile(r"\b(?:sizeof|decltype|noexcept)\b")  # nvcc lets these name functions of the host
 _OF_ONE_TYPE = r"\btemplate\s*<\s*(?:typename|class)\s+(\w+)\s*>[^;{{}}(]*\b{name}\s*\(([^()]*)\)"
 _CONSTANT = "expression must be a modifiable lvalue"  # also for `__constant__` variables
 _AN_ERROR = re.compile(r"^(?P<file>cell|cuda_source)\((?P<line>\d+)\): error(?: #[\w-]+)?: (?P<text>.+)$", re.MULTILINE)
-_ADDED_WORDS = ("__device__", "__constant__", "__managed__", "__shared__")
 _NO_VARIABLES = ("using", "typedef", "template", "extern", "static_assert", "friend", *TYPES)
 # Errors that headers or host code may be missing for.
 _UNKNOWN = re.compile(
@@ -101,24 +97,13 @@ class Unsure(Exception):
     """It is not known whether the code compiles; the message is the reason."""
 
 
-@dataclass
-class _Part:
-    """A declaration at file or namespace scope: tokens from `begin` up to `end`, and the body begins at `body`."""
-
-    begin: int
-    end: int
-    body: int
-    name: str
-    host: bool
-
-
 _sources: list[str] = []  # of this process
 
 
-def start(source: str, cell: str) -> None:
-    """Start to compile `source` for a GPU."""
+def start(source: str, cell: str, flags: Sequence[str] = ()) -> None:
+    """Start to compile `source` for a GPU; `flags` are nvcc's."""
     _sources.append(source)
-    forked.add(lambda: _failure(source, cell))
+    forked.add(lambda: _failure(source, cell, any(EXTENDED in flag for flag in flags)))
 
 
 def facts() -> list[dict[str, Any]]:
@@ -132,9 +117,9 @@ def facts() -> list[dict[str, Any]]:
     return found
 
 
-def _failure(source: str, cell: str) -> dict[str, Any]:
+def _failure(source: str, cell: str, extended: bool) -> dict[str, Any]:
     try:
-        text = refusal(source, line_mark(source, "cuda_source", cell))
+        text = refusal(source, line_mark(source, "cuda_source", cell), extended)
     except Unsure as unsure:
         return {"absent": str(unsure)}
     if not text:
@@ -143,13 +128,15 @@ def _failure(source: str, cell: str) -> dict[str, Any]:
     return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:2000]}}
 
 
-def refusal(source: str, mark: str) -> str:
+def refusal(source: str, mark: str, extended: bool = False) -> str:
     """Return the errors of a GPU's compiler for the source, whose `#line` is `mark`; "" if it compiles.
+
+    `extended`: nvcc accepts lambdas with `__device__`.
 
     Raises:
         Unsure: NVRTC cannot tell.
     """
-    found = device_code(source)
+    found = device_code(source, extended)
     prelude = _PRELUDE + (mark or '#line 1 "cuda_source"\n')
     first, file = mark.split()[1:3] if mark else ("1", '"cuda_source"')
     if found.calls:
@@ -163,7 +150,7 @@ def refusal(source: str, mark: str) -> str:
         return of_host
     message = first_error(text)[1] if text else ""
     elsewhere = text and not _OURS.search(text)
-    if elsewhere or _UNKNOWN.search(message) or _NOT_NVRTCS.search(text):
+    if elsewhere or (extended and NEEDS_FLAG in message) or _UNKNOWN.search(message) or _NOT_NVRTCS.search(text):
         raise Unsure(f"NVRTC alone cannot compile it ({message})")
     if not text and found.without_members:
         log = _nvrtc(prelude + found.without_members, instances=found.instances).error
@@ -179,7 +166,7 @@ def _of_a_member(text: str, found: DeviceCode, first: int) -> str:
         if not (caller := found.caller(line)) or _UNEVALUATED.search(lines[line - 1]):
             continue
         if deleted := _DELETED.search(error["text"]):
-            return f"{error['file']}({error['line']}): error: {_CALLED.format(deleted['name'], caller.kind)}"
+            return f"{error['file']}({error['line']}): error: {CALLED.format(deleted['name'], caller.kind)}"
     return ""
 
 
@@ -197,7 +184,7 @@ def _of_host(text: str, found: DeviceCode, first: int) -> str:
         if name in found.variables:
             why = f'identifier "{name}" is undefined in device code: a variable without `__device__` is the host\'s'
         elif name in _HOST_NAMES:
-            why = _CALLED.format(name, caller.kind)
+            why = CALLED.format(name, caller.kind)
             if name.startswith("std::") and name[5:] in _HOST_OBJECTS:
                 why = f'identifier "{name}" is undefined in device code: it is the host\'s'
         else:
@@ -208,8 +195,8 @@ def _of_host(text: str, found: DeviceCode, first: int) -> str:
 
 def _nvrtc(code: str, *more: str, instances: Sequence[str] = ()) -> Compiled:
     architecture = f"--gpu-architecture=sm_{target()}"
-    options = [architecture, "-default-device", "-std=c++17", "-w", *more, *map("-I{}".format, _headers())]
-    return compiled(code.encode(), "device_code", options, instances)
+    options = [architecture, "-default-device", "--device-int128", "-std=c++20", "-w", *more]
+    return compiled(code.encode(), "device_code", [*options, *map("-I{}".format, _headers())], instances)
 
 
 def _headers() -> list[Path]:
@@ -256,16 +243,16 @@ class DeviceCode:
         return next((each for each in self.functions if each.first <= line <= each.last), None)
 
 
-def device_code(source: str) -> DeviceCode:
+def device_code(source: str, extended: bool = False) -> DeviceCode:
     """Tell apart the code for the GPU and the host's, of a CUDA C++ source."""
     bare = _DIRECTIVE.sub(lambda found: _blank(found[0]), source)
     tokens = tokenize(bare)
     parts = [_part(tokens, *each) for each in declarations(tokens, 0, len(tokens))]
     texts = [token.text for token in tokens]
     macros = " ".join(found[0] for found in _DIRECTIVE.finditer(source))
-    calls = [*_calls(tokens, parts), *_launches(tokens, parts), *_of_a_thread(tokens, parts)]
+    calls = misuses(tokens, parts, extended)
     members = list(_host_members(tokens, parts))
-    if any(word in macros for word in _OF_THE_GPU):
+    if any(word in macros for word in OF_THE_GPU):
         calls, members = [], []  # a macro may mark functions for the GPU
     variables: set[str] = set()
     for part in parts:
@@ -281,7 +268,7 @@ def device_code(source: str) -> DeviceCode:
     return DeviceCode(code, calls, variables, list(_functions(tokens, parts)), without_members, instances)
 
 
-def _host_members(tokens: list[Token], parts: list[_Part]) -> Iterator[tuple[str, int, int]]:
+def _host_members(tokens: list[Token], parts: list[Part]) -> Iterator[tuple[str, int, int]]:
     """Return the type and the body of each member function without `__device__`, except constructors."""
     for part in parts:
         brace = next((at for at in range(part.begin, part.end) if tokens[at].text == "{"), part.begin)
@@ -335,7 +322,7 @@ def _host_variables(declaration: list[Token]) -> list[str]:
     """
     words = [token.text for token in declaration if not token.blank]
     first = next((word for word in words if word not in ("static", "inline", "{", "}")), "")
-    if not words or words[-1] != ";" or first in _NO_VARIABLES or set(words) & {*_ADDED_WORDS, "constexpr", "operator"}:
+    if not words or words[-1] != ";" or first in _NO_VARIABLES or set(words) & {*ADDED_WORDS, "constexpr", "operator"}:
         return []
     head = words[: words.index("=")] if "=" in words else words
     if "(" in head or "{" in head or ("const" in words and "[" not in head):
@@ -343,7 +330,7 @@ def _host_variables(declaration: list[Token]) -> list[str]:
     return declared(declaration)
 
 
-def _functions(tokens: list[Token], parts: list[_Part]) -> Iterator[_Function]:
+def _functions(tokens: list[Token], parts: list[Part]) -> Iterator[_Function]:
     for part in parts:
         head = {token.text for token in tokens[part.begin : part.body]}
         kind = next((word for word in ("__global__", "__device__") if word in head), "")
@@ -366,69 +353,12 @@ def _with_directives(code: str, source: str) -> str:
     return code
 
 
-def _part(tokens: list[Token], begin: int, body: int, end: int) -> _Part:
+def _part(tokens: list[Token], begin: int, body: int, end: int) -> Part:
     head = [token for token in tokens[begin:body] if not token.blank]
     words = [token.text for token in head]
     if "(" not in words:
-        return _Part(begin, end, body, "", bool(_OF_HOST.search(joined(tokens[begin:end]))))
+        return Part(begin, end, body, "", bool(_OF_HOST.search(joined(tokens[begin:end]))))
     at = name_of_function(tokens, begin - 1)
     name = tokens[at].text if at else ""
     device = any(word in _DEVICE for word in words) or words[0] in ("using", "typedef", "static_assert", *TYPES)
-    return _Part(begin, end, body, name, not device)
-
-
-def _calls(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str]]:
-    """Return the calls of functions that have no version for the device."""
-    host = _functions_of_the_host(tokens, parts)
-    found = []
-    for part in parts:
-        if part.host or tokens[part.body].text != "{":
-            continue
-        kind = "__global__" if any(t.text == "__global__" for t in tokens[part.begin : part.body]) else "__device__"
-        if not any(t.text == kind for t in tokens[part.begin : part.body]):
-            continue
-        code = [at for at in range(part.body, part.end) if not tokens[at].blank]
-        for before, at, after in zip(code, code[1:], code[2:], strict=False):
-            called = tokens[at].text in host and tokens[after].text in ("(", "<")
-            if called and tokens[before].text not in (".", "->", "::") and tokens[before].kind != "word":
-                said = _CALLED.format(tokens[at].text, f'{kind} function("{part.name}")')
-                found.append((_line(tokens, at), said))
-    return found
-
-
-def _functions_of_the_host(tokens: list[Token], parts: list[_Part]) -> set[str]:
-    """Return the names of functions that are defined for the host only."""
-    device = {part.name for part in parts if not part.host}
-    return {part.name for part in parts if part.host and tokens[part.body].text == "{"} - device - {""}
-
-
-def _launches(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str]]:
-    """Return the launches of functions of the host: `__global__` was forgotten."""
-    host = _functions_of_the_host(tokens, parts)
-    code = [at for at, token in enumerate(tokens) if not token.blank]
-    return [
-        (_line(tokens, at), f'a host function call cannot be configured: "{tokens[before].text}" is not a kernel')
-        for before, at in itertools.pairwise(code)
-        if tokens[at].text == "<<<" and tokens[before].text in host
-    ]
-
-
-def _of_a_thread(tokens: list[Token], parts: list[_Part]) -> list[tuple[int, str]]:
-    """Return the host's uses of variables such as `blockDim`, unless it may have its own of that name."""
-    found: dict[str, list[tuple[int, bool]]] = {}
-    for part in parts:
-        code = [at for at in range(part.begin, part.end) if not tokens[at].blank] if part.host else []
-        if any(tokens[at].text in _OF_THE_GPU for at in code):
-            continue  # a lambda for the GPU
-        for before, at, after in zip(code, code[1:], code[2:], strict=False):
-            if tokens[at].text in _OF_A_THREAD and tokens[before].text not in (".", "->", "::"):
-                found.setdefault(tokens[at].text, []).append((_line(tokens, at), tokens[after].text == "."))
-    return [
-        (uses[0][0], f'identifier "{name}" is undefined in host code: only kernels have it')
-        for name, uses in found.items()
-        if all(is_member for _, is_member in uses)
-    ]
-
-
-def _line(tokens: list[Token], at: int) -> int:
-    return 1 + sum(token.text.count("\n") for token in tokens[:at])
+    return Part(begin, end, body, name, not device)

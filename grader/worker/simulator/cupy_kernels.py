@@ -133,10 +133,19 @@ def _number(text: str, source: str) -> int | None:
 
 
 def checked_options(options: Sequence[str]) -> tuple[str, ...]:
-    """Return the options, or raise `TypeError` as CuPy does if they are not strings in a tuple."""
+    """Return the options, or raise `TypeError` as CuPy does if they are not strings in a tuple.
+
+    A macro that follows its `-D` as an option of its own joins it.
+    """
     if isinstance(options, str) or not all(isinstance(option, str) for option in options):
         raise TypeError(f"options must be a tuple of strings, such as ('--use_fast_math',); this is {options!r}")
-    return tuple(options)
+    found: list[str] = []
+    for option in options:
+        if found and found[-1] in ("-D", "--define-macro"):
+            found[-1] = f"-D{option}"
+        else:
+            found.append(option)
+    return tuple(found)
 
 
 @functools.cache

@@ -81,7 +81,7 @@ _BUILDER = re.compile(r"^'InterpreterBuilder' object has no attribute '")
 _CORE, _INTERPRETER = "/triton/language/core.py", "triton/runtime/interpreter.py"
 _FUNCTIONS_OF_GPUS = "triton.language.extra."
 _HEADERS_OF_CUDA = re.compile(
-    r"(?:cub|thrust|cuda|cooperative_groups|nv|nvtx3|crt)/[\w./]+|(?:cu|nv)(?:blas|fft|rand|solver|sparse|tensor|dnn|jpeg)\w*\.h"
+    r"(?:cub|cupy|thrust|cuda|cooperative_groups|nv|nvtx3|crt)/[\w./]+|(?:cu|nv)(?:blas|fft|rand|solver|sparse|tensor|dnn|jpeg)\w*\.h"
     r"|cuda_(?:fp16|bf16|fp8|fp6|fp4|pipeline|pipeline_primitives|awbarrier|awbarrier_primitives|device_runtime_api"
     r"|occupancy|profiler_api|stdint|gl_interop|egl_interop)\.h"
     r"|(?:cooperative_groups|mma|cuComplex|cudaProfiler|cudaTypedefs|library_types|nvrtc|nvml|builtin_types"
@@ -206,7 +206,7 @@ def _lacking(text: str, code: str) -> str:
 
 
 def is_of_cuda(header: re.Match[str] | None) -> bool:
-    """Whether the match's first group names a header that comes with CUDA, or with PyTorch for CUDA."""
+    """Whether the match's first group names a header that comes with CUDA, or with PyTorch or CuPy for it."""
     return header is not None and _HEADERS_OF_CUDA.fullmatch(header[1]) is not None
 
 

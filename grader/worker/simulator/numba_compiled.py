@@ -68,7 +68,8 @@ def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any]
         )
     except Exception as error:
         text = _PLAIN.sub("", str(error))
-        if not isinstance(error, _errors(exchange.real)):
+        no_ufunc = isinstance(error, KeyError) and type(error.args[0]).__name__ == "ufunc"
+        if not no_ufunc and not isinstance(error, _errors(exchange.real)):
             return {"absent": f"Numba's compiler ended with {type(error).__name__}: {text[:100]}"}
         called = _CALL.search(text)
         reason = _REASONS.search(text) or re.match(r".*", text.strip())

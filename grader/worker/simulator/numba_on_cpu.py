@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import inspect
 import math
 import operator
 import os
@@ -119,7 +120,9 @@ def _patch(cuda: Any) -> None:
     numba_blocks.install()
     _complete(libdevice, vectorizers)
     launch = kernel.FakeCUDAKernel.__call__
-    kernel.FakeCUDAKernel.__call__ = lambda self, *args: _launched(launch, self, *map(_adopted, args))
+    kernel.FakeCUDAKernel.__call__ = lambda self, *args, **named: _launched(
+        launch, self, *map(_adopted, _in_order(self, args, named))
+    )
     cuda.get_current_device = lambda: devices.gpus[0].device
     cuda.device_array = poisoned
     cuda.device_array_like = lambda like, stream=0: poisoned(shape=like.shape, dtype=like.dtype)
@@ -140,6 +143,16 @@ def _adopted(argument: Any) -> Any:
     Ask the type: an array that a kernel passes to a device function takes an unknown attribute for an index.
     """
     return array(argument) if hasattr(type(argument), "data_ptr") else argument
+
+
+def _in_order(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Return a call's arguments without their names, which only the calls of device functions may have."""
+    if named and kernel.grid_dim is not None:
+        first = min(named)
+        raise TypeError(
+            f"_LaunchConfiguration.__call__() got an unexpected keyword argument {first!r}"
+        )  # Numba's words
+    return inspect.signature(kernel.fn).bind(*args, **named).args if named else args
 
 
 def _constant(known: dict[str, Any], name: str) -> Any:
@@ -206,6 +219,9 @@ def _jit(original: Callable[..., Any], function_or_signature: Any = None, **opti
         made = original(function, **options)
         made.asked, made.compiled_for = asked, compiled_for
         return _bounded(made, asked)
+    from numba.core.sigutils import normalize_signature
+    from numba.types import none
+
     many = isinstance(function_or_signature, list)
     signatures = function_or_signature if many else [function_or_signature]
 
@@ -215,6 +231,8 @@ def _jit(original: Callable[..., Any], function_or_signature: Any = None, **opti
         if options.get("device"):
             return made
         for signature in signatures:
+            if normalize_signature(signature)[1] not in (None, none):
+                raise TypeError("CUDA kernel must have void return type.")  # Numba's words
             numba_compiled.start(function, _arguments(signature), asked, again=True)
             compiled_for.append(_arguments(signature))
         made.compiled_for = compiled_for

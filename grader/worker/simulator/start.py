@@ -131,7 +131,8 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
             '#line 1 "binding"',
         ]
         call["no_implicit_headers"] = True
-        cuda_flags = [flag for flag in call.pop("extra_cuda_cflags", None) or [] if flag.startswith(_KEPT_CUDA_FLAGS)]
+        nvccs = call.pop("extra_cuda_cflags", None) or []
+        cuda_flags = [flag for flag in nvccs if flag.startswith(_KEPT_CUDA_FLAGS)]
         with_torch = bool(headers) or any(_TORCH.search(source) for source in call["cpp_sources"])
         flags = flags_with_torch() if with_torch else COMPILER_FLAGS
         parts = Parts([], [str(INCLUDE)], []) if with_torch else header_parts()
@@ -142,7 +143,7 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         call["extra_ldflags"] = [*libraries, *parts.objects]
         call["with_cuda"] = False
         for source in cuda_sources:
-            cuda_compiled.start(source, cell)
+            cuda_compiled.start(source, cell, nvccs)
         try:
             extension = original(**call)
         except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""Make Triton's interpreter agree with its compiler: indices of loops, `and` of blocks, sorts, exchanges of floats.
+"""Make Triton's interpreter agree with its compiler: grids, constants, indices of loops, `and` of blocks, sorts.
 
 Reductions and scans with a function of the submission, which the interpreter calls for one element after another, call
 it for whole blocks.
@@ -27,7 +27,9 @@ def install() -> None:
     module: Any = interpreter
     if hasattr(module, "loop_indices"):
         return
-    module.loop_indices, module.all_evaluated = _loop_indices, _all_evaluated
+    module.loop_indices, module.all_evaluated, module.negated = _loop_indices, _all_evaluated, _negated
+    module.GridExecutor.__init__ = _as_declared(module.GridExecutor.__init__)
+    module._implicit_cvt = _with_flags(module._implicit_cvt)
     module.FunctionRewriter.ast_transformer = _Rewriter(module.ASTTransformer())
     module.InterpreterBuilder.create_atomic_rmw = _exchanging(module.InterpreterBuilder.create_atomic_rmw)
     module._patch_lang_tensor = _with_index(module._patch_lang_tensor)
@@ -35,6 +37,35 @@ def install() -> None:
     module._patch_lang_tensor = _completed(module._patch_lang_tensor)
     module.ReduceOps.generic_reduce = _by_blocks(module.ReduceOps.generic_reduce, _reduced)
     module.ScanOps.generic_scan = _by_blocks(module.ScanOps.generic_scan, _scanned)
+
+
+def _as_declared(original: Any) -> Any:
+    """Take a list as a grid too, and any annotation with `constexpr` as a constant's, under each name of the module."""
+
+    @functools.wraps(original)
+    def init(self: Any, function: Any, arg_names: Any, grid: Any, *how: Any) -> None:
+        called = (lambda args: _without_list(grid(args))) if callable(grid) else _without_list(grid)
+        original(self, function, arg_names, called, *how)
+        self.constexprs = [each for each in arg_names if "constexpr" in str(function.__annotations__.get(each))]
+
+    return init
+
+
+def _without_list(grid: Any) -> Any:
+    return tuple(grid) if isinstance(grid, list) else grid
+
+
+def _with_flags(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Convert True and False, too: the interpreter gives these arguments the type of one bit and the data of 32."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def convert(argument: Any) -> Any:
+        if isinstance(argument, bool):
+            return tl.tensor(TensorHandle(np.array([argument]), tl.int1), tl.int1)
+        return original(argument)
+
+    return convert
 
 
 def _with_index(original: Callable[..., None]) -> Callable[..., None]:
@@ -89,8 +120,13 @@ def _all_evaluated(method: str, *values: Callable[[], Any]) -> Any:
     return functools.reduce(lambda one, other: getattr(one, method)(other), tensors) if tensors else value
 
 
+def _negated(value: Any) -> Any:
+    """Return `not value` as the compiler does: a block's by element."""
+    return value.__not__() if hasattr(value, "handle") and value.handle.data.size > 1 else not value
+
+
 class _Rewriter(ast.NodeTransformer):
-    """Rewrite loops, `and` and `or` of a kernel, and then let the interpreter's own transformer rewrite the rest.
+    """Rewrite loops, `and`, `or` and `not` of a kernel, and then let the interpreter's own transformer do the rest.
 
     The two go over the tree one after the other: Triton 3.9 descends into assignments itself, Triton 3.7 does not.
     """
@@ -116,6 +152,13 @@ class _Rewriter(ast.NodeTransformer):
         values = [ast.Lambda(nothing, value) for value in node.values]
         given = [ast.Constant(_METHODS[type(node.op)]), *values]
         call = ast.Call(ast.Name("all_evaluated", ast.Load()), given, [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        call = ast.Call(ast.Name("negated", ast.Load()), [node.operand], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
 

@@ -95,3 +95,65 @@ extern "C" void other_way(const float* x, float* out, int n) {
     cudaStreamWaitEvent(side.stream, side.event, 0);
     cudaMemcpyAsync(out, x, n * sizeof(float), cudaMemcpyDeviceToDevice, side.stream);  // LINE other_way
 }
+
+__global__ void half_of(const float* x, float* out, int begin, int end) {
+    int i = begin + threadIdx.x;
+    if (i < end) out[i] = 2 * x[i];
+}
+
+static float* scratch(int n) {
+    static float* memory = nullptr;
+    if (!memory) cudaMalloc(&memory, n * sizeof(float));
+    return memory;
+}
+
+extern "C" void right_default_between(const float* x, float* out, int n) {
+    static Side first(cudaStreamDefault), second(cudaStreamDefault);
+    twice<<<1, n, 0, first.stream>>>(x, scratch(n), n);
+    twice<<<1, n>>>(scratch(n), out, n);  // waits for the first, and the second waits for it
+    twice<<<1, n, 0, second.stream>>>(x, out, n);
+}
+
+extern "C" void right_halves(const float* x, float* out, int n) {
+    static Side first(cudaStreamDefault), second(cudaStreamDefault);
+    half_of<<<1, n, 0, first.stream>>>(x, out, 0, n / 2);
+    half_of<<<1, n, 0, second.stream>>>(x, out, n / 2, n);
+}
+
+extern "C" void right_copy_between(const float* x, float* out, int n) {
+    static Side side(cudaStreamDefault), other;
+    float last;
+    twice<<<1, n, 0, side.stream>>>(x, scratch(n), n);
+    cudaMemcpy(&last, scratch(n), sizeof last, cudaMemcpyDeviceToHost);
+    twice<<<1, n, 0, other.stream>>>(scratch(n), out, n);
+    cudaStreamSynchronize(other.stream);
+}
+
+extern "C" void right_async_copy_between(const float* x, float* out, int n) {
+    static Side side, other;
+    float last;
+    twice<<<1, n, 0, side.stream>>>(x, scratch(n), n);
+    cudaMemcpyAsync(&last, scratch(n), sizeof last, cudaMemcpyDeviceToHost, side.stream);  // to memory that is not pinned
+    twice<<<1, n, 0, other.stream>>>(scratch(n), out, n);
+    cudaStreamSynchronize(other.stream);
+}
+
+extern "C" void beside_reads(const float* x, float* out, int n) {
+    static Side first(cudaStreamDefault), second(cudaStreamDefault);
+    twice<<<1, n, 0, first.stream>>>(x, scratch(n), n);  // LINE beside_reads
+    twice<<<1, n, 0, second.stream>>>(scratch(n), out, n);
+}
+
+extern "C" void beside_default(const float* x, float* out, int n) {
+    static Side side;
+    twice<<<1, n>>>(x, scratch(n), n);  // LINE beside_default
+    twice<<<1, n, 0, side.stream>>>(scratch(n), out, n);
+    cudaStreamSynchronize(side.stream);
+}
+
+extern "C" void beside_overwrites(const float* x, float* out, int n) {
+    static Side side;
+    twice<<<1, n, 0, side.stream>>>(scratch(n), out, n);  // LINE beside_overwrites
+    twice<<<1, n>>>(x, scratch(n), n);
+    cudaStreamSynchronize(side.stream);
+}

@@ -221,3 +221,14 @@ extern "C" void run_by_value(float* x, float* out, int n) {
     by_value<<<1, 32>>>(Shape{1, 2, {1, 2, 3, 4}}, own, out);
     cudaFree(own);
 }
+
+__global__ void memory_of_its_own(float* x, float* out, int n) {
+    float* pair = new float[2];
+    float* copy = static_cast<float*>(malloc(sizeof(float)));
+    pair[1] = x[threadIdx.x];
+    *copy = pair[1];
+    out[threadIdx.x] = *copy;
+    delete[] pair;
+    free(copy);
+}
+RUN(memory_of_its_own, 2, 1)

@@ -168,3 +168,55 @@ def test_errors_that_may_be_nvrtcs_own_say_nothing(monkeypatch, log):
     monkeypatch.setattr(cuda_compiled, "_nvrtc", lambda code: Compiled(log))
     with pytest.raises(Unsure):
         refusal("__global__ void kernel(int* x) { *x = 1; }", "")
+
+
+_EACH = "template <typename F>\n__global__ void each(int n, F f) { if (threadIdx.x < n) f(threadIdx.x); }\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "says", "with_flag"),
+    [
+        ("each<<<1, n>>>(n, [=] __device__ (int i) { x[i] = 1; });", "requires --extended-lambda", ""),
+        ("each<<<1, n>>>(n, [=](int i) { x[i] = 1; });", 'function("lambda")', 'function("lambda")'),
+        (
+            "auto f = [=](int i) mutable { x[i] = 1; }; each<<<1, n>>>(n, f);",
+            'function("lambda")',
+            'function("lambda")',
+        ),
+        ("auto blocks = [](int n) { return n; }; each<<<blocks(n), 1>>>(blocks(n), Set{x});", "", ""),
+    ],
+    ids=["flag", "literal", "name", "of the host"],
+)
+def test_a_lambda_for_the_gpu_needs_a_word_and_a_flag(host, says, with_flag):
+    """Lambdas that only the host calls need neither, even among a launch's arguments."""
+    functor = "struct Set { int* x; __device__ void operator()(int i) { x[i] = 1; } };\n"
+    source = f"{_EACH}{functor}void run(int n, int* x) {{ {host} }}\n"
+    for extended, text in ((False, says), (True, with_flag)):
+        said = refusal(source, "", extended)
+        assert text in said
+        assert bool(said) == bool(text)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "refused"),
+    [("const int& n, int* x", True), ("int (&x)[2]", True), ("int n, int* x", False)],
+)
+def test_a_kernels_parameter_is_no_reference(parameters, refused):
+    source = f"__global__ void __launch_bounds__(32, 2) kernel({parameters}) {{ if (x && x) x[1 & 3] = 1; }}\n"
+    assert ("cannot be a reference" in refusal(source, "")) == refused
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "refused"),
+    [
+        ("", "for (int i = 0; i < 2; ++i) x[i] = W[i];", True),
+        ("", "x[0] = W[threadIdx.x];", True),
+        ("__constant__ ", "x[0] = W[threadIdx.x];", False),
+        ("", "constexpr int k = 1; const int m = 0; x[0] = W[k] + W[m] + W[N] + W[1];", False),
+    ],
+    ids=["loop", "thread", "constant memory", "constant indices"],
+)
+def test_the_hosts_constexpr_array_takes_constant_indices_in_a_kernel(before, body, refused):
+    """Indices from the kernel's variables need an array that the GPU has."""
+    source = f"{before}constexpr int W[2] = {{1, 2}};\ntemplate <int N>\n__global__ void kernel(int* x) {{ {body} }}\n"
+    assert ('identifier "W" is undefined in device code' in refusal(source, "")) == refused

@@ -1,4 +1,4 @@
-"""Streams of its own in simulated CUDA C++: a function must join what it starts on them before it returns."""
+"""Streams in simulated CUDA C++: a function joins what it starts on its own ones, and orders what they share."""
 
 from __future__ import annotations
 
@@ -54,7 +54,17 @@ def test_joined_streams_raise_no_alarm(built: Path, tmp_path: Path, name: str) -
     assert said(built, tmp_path, name) == ["", ""]
 
 
-@pytest.mark.parametrize("name", [name for name in _NAMES if not name.startswith("right_")])
+@pytest.mark.parametrize("name", [name for name in _NAMES if name.startswith("beside_")])
+def test_kernels_that_share_memory_on_two_streams_are_named(built: Path, tmp_path: Path, name: str) -> None:
+    """One writes what the other uses, in whatever order they are launched."""
+    lines = SOURCE.read_text().splitlines()
+    line = next(n for n, text in enumerate(lines, 1) if text.endswith(f"// LINE {name}"))
+    for text in said(built, tmp_path, name):
+        assert text.startswith(f"Race: the kernel launched on line {line + 1} "), text
+        assert f"the one launched on line {line} " in text
+
+
+@pytest.mark.parametrize("name", [name for name in _NAMES if not name.startswith(("right_", "beside_"))])
 def test_a_stream_for_which_nothing_waits_is_named(built: Path, tmp_path: Path, name: str) -> None:
     """With the line of the work, in each call."""
     lines = SOURCE.read_text().splitlines()

@@ -244,7 +244,7 @@ KERNEL(h)
 """
 
 
-@pytest.mark.parametrize("options", [(), ("-DBACKWARDS",)])
+@pytest.mark.parametrize("options", [(), ("-DBACKWARDS",), ("-D", "BACKWARDS")])
 @pytest.mark.parametrize("source", [_BRANCHES, _DEFINED], ids=["branches", "defined"])
 def test_kernels_that_the_preprocessor_chooses_are_found(cp: Any, source: str, options: tuple[str, ...]) -> None:
     """Branches of an `#if` that each open a brace, and kernels that a macro defines, lose no kernel."""

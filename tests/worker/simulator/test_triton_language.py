@@ -21,9 +21,9 @@ class _OfTriton(ast.NodeTransformer):
 
 def test_each_of_the_two_rewrites_an_assignment_once() -> None:
     """Conditions and loops are rewritten at any depth, and Triton's part comes after."""
-    written = "for i in range(a < b):\n    mask = a < b and c"
+    written = "for i in range(a < b):\n    mask = a < b and not c"
     expected = (
         "for i in loop_indices(range(compared(a < b))):\n"
-        "    mask = all_evaluated('logical_and', lambda: compared(a < b), lambda: c)"
+        "    mask = all_evaluated('logical_and', lambda: compared(a < b), lambda: negated(c))"
     )
     assert ast.unparse(_Rewriter(_OfTriton()).visit(ast.parse(written))) == expected

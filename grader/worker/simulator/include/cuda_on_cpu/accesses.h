@@ -335,6 +335,19 @@ CUDA_ON_CPU_UNSEEN static void access_of_host(uintptr_t address, bool writes, vo
                   : "in the GPU's memory. Only kernels can use it there");
 }
 
+// An access to a word that a launch on another stream has used, in no order.
+CUDA_ON_CPU_UNSEEN static void access_beside(const Page* page, size_t word, uintptr_t address, How how, bool writes) {
+    const bool wrote = bit(page->beside_wrote, word) || bit(page->beside_updated, word);
+    const bool both_update = how == How::atomic && !bit(page->beside_wrote, word);
+    if (both_update || !(wrote || (writes && bit(page->beside_read, word)))) return;
+    const Region* region = region_at(address);
+    if (*errors.observed || !region || region->space == Space::shared || region->space == Space::dynamic) return;
+    char place[200];
+    describe_place(place, sizeof place, address);
+    observe("Race: the kernel launched on line %d %s %s, and the one launched on line %d %s it. They are on two streams, and neither "
+            "waits for the other.", launch_line, writes ? "writes" : "reads", place, page->beside->line, wrote ? "writes" : "reads");
+}
+
 // One access of the running thread. Nothing has happened yet.
 CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, bool writes, void* code) {
     if (block.running < 0) return;  // the host
@@ -367,6 +380,7 @@ CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, b
         const size_t word = at % page_bytes / 4;
         const uintptr_t next = at - at % 4 + 4;
         const bool whole = at % 4 == 0 && end >= next;
+        if (page->beside && whole) access_beside(page, word, at, how, writes);
         bool wrote = false;
         Stamp found = 0;
         if (whole && !bit(page->split, word)) {

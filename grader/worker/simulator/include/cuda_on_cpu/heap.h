@@ -21,7 +21,8 @@ CUDA_ON_CPU_STATE unsigned host_block_count = 0;
 
 CUDA_ON_CPU_UNSEEN static inline void* note_block(void* memory, size_t bytes) {
     const auto begin = reinterpret_cast<uintptr_t>(memory);
-    if (memory && block.running < 0) host_blocks[host_block_count++ % max_host_blocks] = {begin, begin + bytes};
+    if (block.running >= 0) all_known = false;  // the kernel's own memory
+    else if (memory) host_blocks[host_block_count++ % max_host_blocks] = {begin, begin + bytes};
     return memory;
 }
 
@@ -32,6 +33,7 @@ CUDA_ON_CPU_UNSEEN static inline bool is_of_host(uintptr_t address) {
 }
 
 CUDA_ON_CPU_UNSEEN static inline void free_block(void* memory) {
+    if (block.running >= 0) return;  // another thread that got this address would seem to race with this one
     for (HostBlock& each : host_blocks)
         if (memory && each.begin == reinterpret_cast<uintptr_t>(memory)) each = {0, 0};
     free(memory);

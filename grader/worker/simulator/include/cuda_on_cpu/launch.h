@@ -190,6 +190,7 @@ CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
     add_region({begin, begin + config.shared, 0, sizeof dynamic_shared - config.shared, "", "", 1, 0, 0, config.line,
                 Space::dynamic, false});
     begin_launch_clocks();
+    note_launch(clocks.launch, config.stream, config.line);
     traffic.on = threads >= lanes;
     pages_of_launch = 0;
     // Every second block runs its threads from the last to the first: a result that hangs on their order shows.

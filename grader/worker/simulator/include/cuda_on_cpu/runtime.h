@@ -113,6 +113,7 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
 }
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
     cuda_on_cpu::all_done();
+    cuda_on_cpu::seen_by_host.add(cuda_on_cpu::seen_by(nullptr));
     memmove(to, from, bytes);
     return cudaSuccess;
 }
@@ -121,6 +122,7 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
                                                                        cudaStream_t stream = nullptr, int line = __builtin_LINE()) {
     const cuda_on_cpu::Region* written = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(to));
     cuda_on_cpu::queue(stream, written && is_output(*written), line);
+    if (!written) cuda_on_cpu::seen_by_host.add(cuda_on_cpu::seen_by(stream));  // it returns when the host has it
     memmove(to, from, bytes);
     for (const void* each : {static_cast<const void*>(to), from})
         if (cuda_on_cpu::Region* region = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(each))) {
@@ -141,6 +143,7 @@ CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpyFromSymbol(void* to, const T& sy
                                         cudaMemcpyKind = cudaMemcpyDeviceToHost) {
     if (offset + bytes > sizeof symbol) return cudaErrorInvalidValue;
     cuda_on_cpu::all_done();
+    cuda_on_cpu::seen_by_host.add(cuda_on_cpu::seen_by(nullptr));
     memcpy(to, reinterpret_cast<const char*>(&symbol) + offset, bytes);
     return cudaSuccess;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <initializer_list>
+
 #include "regions.h"
 
 namespace cuda_on_cpu {
@@ -28,12 +30,20 @@ struct Cell {
 
 constexpr size_t page_bytes = 4096, page_words = page_bytes / 4;
 
+struct Launched {  // the `count`-th work on its stream
+    unsigned long launch, count;
+    int stream, line;
+};
+CUDA_ON_CPU_UNSEEN static const Launched* launched_beside(unsigned long launch);  // null: it is over. See joins.h.
+
 struct Page {
     uintptr_t number;
     unsigned long launch;
     bool checked;                 // some of its addresses may belong to no buffer
     uint64_t split[page_words / 64];    // words that are accessed in parts: see `bytes`
     uint64_t updated[page_words / 64];  // words that a thread read and then updated atomically
+    const Launched* beside;             // the last launch here, if that may run at the same time, and its accesses
+    uint64_t beside_wrote[page_words / 64], beside_updated[page_words / 64], beside_read[page_words / 64];
     Cell words[page_words];
     Cell* bytes;
 };
@@ -75,6 +85,20 @@ CUDA_ON_CPU_UNSEEN static bool needs_check(uintptr_t begin) {
     return all_known;
 }
 
+// Keeps what the page's last launch did, if it may run at the same time as the one that runs.
+CUDA_ON_CPU_UNSEEN static void look_beside(Page* page) {
+    page->beside = launched_beside(page->launch);
+    if (!page->beside) return;
+    for (uint64_t* bits : {page->beside_wrote, page->beside_updated, page->beside_read}) memset(bits, 0, sizeof page->beside_wrote);
+    for (size_t i = 0; i < page_words; ++i) {
+        if (bit(page->split, i)) continue;
+        const Cell& cell = page->words[i];
+        if (cell.write) set_bit(page->beside_wrote, i);
+        if (cell.atomic) set_bit(page->beside_updated, i);
+        if (cell.reads[0]) set_bit(page->beside_read, i);
+    }
+}
+
 // Null: there are too many pages.
 CUDA_ON_CPU_UNSEEN static Page* page_at(uintptr_t address, unsigned long launch) {
     const uintptr_t number = address / page_bytes;
@@ -99,6 +123,7 @@ CUDA_ON_CPU_UNSEEN static Page* page_at(uintptr_t address, unsigned long launch)
     }
     if (page->launch != launch) {
         if (page->launch) {
+            look_beside(page);
             memset(page->split, 0, sizeof page->split);
             memset(page->updated, 0, sizeof page->updated);
             memset(page->words, 0, sizeof page->words);

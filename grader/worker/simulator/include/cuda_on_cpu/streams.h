@@ -29,9 +29,9 @@ static inline double now_s() {
 
 [[maybe_unused]] static long long clock64() { return static_cast<long long>(1e9 * cuda_on_cpu::now_s()); }
 
-[[maybe_unused]] static cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = nullptr, cudaSuccess; }
+[[maybe_unused]] static cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = cuda_on_cpu::new_stream(true), cudaSuccess; }
 [[maybe_unused]] static cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-    return *stream = flags & cudaStreamNonBlocking ? cuda_on_cpu::new_stream() : nullptr, cudaSuccess;
+    return *stream = cuda_on_cpu::new_stream(!(flags & cudaStreamNonBlocking)), cudaSuccess;
 }
 [[maybe_unused]] static cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 [[maybe_unused]] static cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }

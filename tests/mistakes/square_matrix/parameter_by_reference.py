@@ -1,0 +1,37 @@
+# mistake: the kernel takes a number by reference
+# says: A kernel gets an argument by reference, which is an address of the host.
+# runs: simulator
+import ctypes
+from functools import cache
+
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+__global__ void square_kernel(const float* x, float* out, const int& n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = x[i] * x[i];
+}
+
+extern "C" const char* square(const float* x, float* out, int height, int width) {
+    int n = height * width;
+    square_kernel<<<(n + 255) / 256, 256>>>(x, out, n);
+    cudaError_t error = cudaGetLastError();
+    return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
+"""
+
+
+@cache
+def library():
+    options = {"cpp_sources": "", "no_implicit_headers": True, "is_python_module": False}
+    built = ctypes.CDLL(load_inline("square_matrix", cuda_sources=cuda_source, **options))
+    built.square.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+    built.square.restype = ctypes.c_char_p
+    return built
+
+
+def square_matrix(x, out):
+    height, width = x.shape
+    error = library().square(x.data_ptr(), out.data_ptr(), height, width)
+    if error:
+        raise RuntimeError(error.decode())
