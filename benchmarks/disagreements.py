@@ -85,7 +85,8 @@ REASONS = {
     "mistakes/ls_cupy_baseline/stream_is_not_joined": _OTHER_WORDS,
     "mistakes/transpose/tile_too_large": _OTHER_WORDS,
     "mistakes/mean_cuda/mask_of_half_a_warp": "Undefined in CUDA; this GPU's warps exchanged all values nevertheless.",
-    "mistakes/grayscale/weights_of_24_bits": "Undefined in C++; this GPU's sum wraps around, and its low byte is right.",
+    "mistakes/grayscale/weights_of_24_bits": "Undefined in C++; on this GPU the sum wraps around, and "
+    "its low byte is right.",
     "mistakes/leaky_relu_op/default_stream": "The simulator has one stream and no CUDA graphs.",
     "mistakes/ls_numba_baseline/y_dot_unwritten": _OFTEN_ZERO,
     "mistakes/ls_cupy_baseline/uninitialised_y_dot": _OFTEN_ZERO,
