@@ -323,6 +323,13 @@ SIMULATOR: tuple[Meaning, ...] = (
 CUDA: tuple[Meaning, ...] = (
     Meaning(
         r"wrote to `([^`]+)`, which is an input",
+        "`{1}` changes `{0}` in place, and inputs are read-only.",
+        "Call the method without the underscore at its end: it returns a new tensor.",
+        title="It wrote to an input",
+        code=r"\.([a-z]\w*_)\(",
+    ),
+    Meaning(
+        r"wrote to `([^`]+)`, which is an input",
         "Inputs are read-only, and the kernel was stopped there.",
         "Are `{0}` and the output exchanged in the launch, or in the kernel's parameters?",
         title="It wrote to an input",

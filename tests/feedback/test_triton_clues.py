@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from grader.feedback.facts import stray_access, wrong_result
+from grader.feedback.launch_clues import stray_access, wrong_result
 
 SUM = """
 @TUNED

@@ -37,8 +37,10 @@ def _answer_all(entry: Any, question: Any, out: Any) -> None:
 
     asked = from_bytes(question)
     found = [entry(operation, machine) for operation, machine in asked]
-    if None in found:
-        raise TypeError("it returned None: return the milliseconds as a number")
+    for milliseconds in found:
+        if milliseconds is None or isinstance(milliseconds, str):
+            kind = "None" if milliseconds is None else f"the text {milliseconds!r:.40}"
+            raise TypeError(f"it returned {kind}: return the milliseconds as a number")
     out.copy_(torch.tensor([float(milliseconds) for milliseconds in found]))
 
 
@@ -127,7 +129,9 @@ def _counts(operation: dict[str, Any], bug: str = "") -> tuple[float, float, flo
     """Bytes read, bytes written, and operations, as counted with this bug."""
     size = _BYTES[operation["dtype"]]
     written_size = _BYTES[operation.get("to", operation["dtype"])]
-    if bug == "always four bytes":
+    if bug == "bits":
+        size, written_size = 8 * size, 8 * written_size
+    elif bug == "always four bytes":
         size = written_size = 4
     elif bug == "elements":
         size = written_size = 1
@@ -141,6 +145,8 @@ def _counts(operation: dict[str, Any], bug: str = "") -> tuple[float, float, flo
         computed = (1 if bug == "no additions" else 2) * m * n * k
         return batch * (m * k + k * n) * size, batch * m * n * size, computed * (1 if bug == "one computed" else batch)
     elements, columns = math.prod(operation["shape"]), operation["shape"][-1]
+    if bug == "sizes added":
+        elements = sum(operation["shape"])
     row = elements if bug == "whole row matrix" else columns
     one = bug == "one input"
     read = elements + {"add": 0 if one else elements, "add_row": 0 if one else row}.get(operation["kind"], 0)
@@ -249,6 +255,11 @@ PREDICT_MS = Exercise(
         Suspect("The shorter of the two times was used: use the longer one.", _shows("min")),
         Suspect("Only reads were counted: the result is written to memory as well.", _shows("reads only")),
         Suspect("Only writes were counted: the inputs are read from memory as well.", _shows("writes only")),
+        Suspect("Bits were counted, not bytes: a byte has 8 bits.", _shows("bits", least=_CLEAR)),
+        Suspect(
+            "The sizes in `shape` were added. The number of elements is their product, `math.prod(shape)`.",
+            _shows("sizes added", least=_CLEAR),
+        ),
         Suspect("Elements were counted, not bytes: a float16 element has two bytes.", _shows("elements")),
         Suspect("Every element was counted as 4 bytes: the size depends on `dtype`.", _shows("always four bytes")),
         Suspect(

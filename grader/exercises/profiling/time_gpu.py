@@ -20,6 +20,7 @@ _FLOATS = 1 << 27  # the largest tensor, 512 MiB
 # ten or twenty calls. The minimum, the median and the mean stay within the budget.
 _OUTLIER, _WITH_OUTLIERS = 1.15, "a kernel with outliers"
 _MEAN = 1 + (_OUTLIER - 1) / 5
+_LAUNCH_MS = 1e-3  # no launch is shorter
 _FEWEST = 5  # calls in all: fewer hold at most a few measurements, besides the warm-up
 _TRIES = 3  # other work on the machine may disturb a correct timer
 
@@ -141,6 +142,17 @@ def _an_outlier(a: Any) -> Any:
     return a["expected"] * _OUTLIER / _MEAN if "outlier" in from_bytes(a["work"]) else None
 
 
+def _negative(a: Any) -> Any:
+    got = a.get("got", -a["expected"])
+    return got if float(got) < 0 else None
+
+
+def _next_to_nothing(a: Any) -> Any:
+    """A time shorter than any launch, in milliseconds."""
+    got = a.get("got", a["expected"] * 0 + 1e-4)
+    return got if float(got) < _LAUNCH_MS and float(a["expected"]) != _FEWEST else None
+
+
 def _few_calls(a: Any) -> Any:
     """The output, if it is the number of calls: only that is a whole number that is expected to be `_FEWEST`."""
     counts = float(a["expected"]) == _FEWEST
@@ -152,6 +164,15 @@ def _between(sentence: str, least: float, most: float) -> Suspect:
     return Suspect(sentence, _times_expected((least + most) / 2), relative=(most - least) / (most + least))
 
 
+_EXCHANGED = "The time is negative, so the two clock readings are exchanged: write `start.elapsed_time(end)`."
+_NOTHING = (
+    "Hardly any time passed, so `function` was not called between the two clock readings. A call has parentheses: "
+    "`function()`."
+)
+_NANOSECONDS = (
+    "This is the time in nanoseconds, but the exercise requires milliseconds: `time.perf_counter_ns()` counts "
+    "nanoseconds, so divide by 1e6."
+)
 _SECONDS = (
     "This is the time in seconds, but the exercise requires milliseconds: `time.perf_counter()` counts seconds, "
     "`elapsed_time` milliseconds."
@@ -207,6 +228,9 @@ TIME_GPU = Exercise(
     answers=("milliseconds",),
     suspects=(
         Suspect(_SINGLE_SHOT, _few_calls),
+        Suspect(_EXCHANGED, _negative),
+        Suspect(_NOTHING, _next_to_nothing),
+        Suspect(_NANOSECONDS, _times_expected(1e6), relative=0.06),
         Suspect(_SECONDS, _times_expected(1e-3), relative=0.06),
         Suspect(_MICROSECONDS, _times_expected(1e3), relative=0.06),
         *(Suspect(_TOTAL, _times_expected(repeats), relative=0.05) for repeats in _REPEATS),

@@ -111,6 +111,15 @@ def logarithm(a: Any) -> Any:
     return x.log_softmax(dim=1) if x.shape[1] > 1 else None
 
 
+def all_one(a: Any) -> Any:
+    return a["expected"] * 0 + 1
+
+
+def of_the_negative(a: Any) -> Any:
+    x = a["x"]
+    return None if x.isinf().any() else (-x).softmax(dim=1)
+
+
 def power_of_two(a: Any) -> Any:
     return (a["x"] * math.log(2)).softmax(dim=1)
 
@@ -137,6 +146,15 @@ _TIMED = tuple(
 KINDS_OF_EXPONENTIAL = (
     Suspect(
         "This is the logarithm of the softmax: store the exponentials, divided by their sum.", logarithm, relative=1e-4
+    ),
+    Suspect(
+        "Every element is 1: each exponential was divided by itself, not by the sum of its row, `tl.sum(…, axis=0)`.",
+        all_one,
+    ),
+    Suspect(
+        "The sign in the exponential is wrong: this is the softmax of -x. Subtract the maximum from `x`, not `x` from "
+        "the maximum.",
+        of_the_negative,
     ),
     Suspect(
         "Powers of 2 were taken, not of e: `tl.exp2(x)` is 2 to the power of x. Use `tl.exp`, or multiply x by "
