@@ -275,9 +275,9 @@ def _whole_numbers(kernels: list[_Function]) -> str:
         arrays = re.findall(r"\b(?:float|double)\b\s*(?:const\s*)?\*\s*(?:__restrict__\s*)?(\w+)", kernel.head)
         arrays += re.findall(r"__shared__\s+(?:float|double)\s+(\w+)", kernel.body)
         element = rf"\b(?:{'|'.join(arrays)})\s*\[" if arrays else r"(?!)"
-        for name, value in re.findall(r"(?<![\w ])\s*int\s+(\w+)\s*=\s*([^;,]*)[;,]", kernel.body):
+        for name, value in re.findall(r"(?<![\w (])\s*int\s+(\w+)\s*=\s*([^;,]*)[;,]", kernel.body):
             loaded = re.match(element, value) and not re.search(r"[<>?]", value)
-            summed = value.strip() == "0" and re.search(rf"\b{name}\s*\+=[^;<>?]*{element}", kernel.body)
+            summed = value.strip() == "0" and re.search(rf"\b{name}\s*\+=[^;<>?]*{element}[^;<>?]*;", kernel.body)
             if loaded or summed:
                 return _TRUNCATED.format(name)
     return ""

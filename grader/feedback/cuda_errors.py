@@ -153,6 +153,11 @@ CPP: tuple[Meaning, ...] = (
         "Fix the `#include`. The exercise needs only the headers that the cell starts with.",
     ),
     Meaning(
+        r"AttributeError: \S*\.so: undefined symbol: (\w+)",
+        "The library has no function with the name `{0}`.",
+        'Declare it `extern "C"`, because C++ gives other functions longer names, and compare the spelling.',
+    ),
+    Meaning(
         r"undefined (?:symbol|reference)",
         "A function is declared and called, but it has no definition with these parameter types.",
         "Compare the declaration in `cpp_sources` with the definition: name and types must match exactly.",

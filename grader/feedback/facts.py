@@ -24,6 +24,7 @@ class Clues:
     """Signs of a bug in the submission's source."""
 
     returns_value: bool = False  # from the entry point
+    rebinds_out: bool = False  # the entry point assigns another tensor to its parameter `out`
     branches_on_block: bool = False  # with an `if` in a Triton kernel
     one_by_one: bool = False  # a Triton kernel loads single elements in a loop
     threads_in_grid: bool = False  # a Triton grid has two numbers, but the kernels use only the first axis
@@ -49,6 +50,7 @@ def clues_in(source: str, entry: str) -> Clues:
         kernels = [*triton_kernels(tree).values()] if "triton" in source else []
         return Clues(
             returns_value=any(_returns_value(each) for each in functions if each.name == entry),
+            rebinds_out=any(_rebinds_out(each) for each in functions if each.name == entry),
             branches_on_block=any(map(_branches_on_block, kernels)),
             one_by_one=any(map(_one_by_one, kernels)),
             threads_in_grid=bool(kernels) and _two_in_grid(tree) and not any(map(_uses_other_axes, kernels)),
@@ -76,6 +78,12 @@ def _returns_value(function: ast.FunctionDef) -> bool:
             return True
         waiting += ast.iter_child_nodes(node)
     return False
+
+
+def _rebinds_out(function: ast.FunctionDef) -> bool:
+    targets = (target for node in ast.walk(function) if isinstance(node, ast.Assign) for target in node.targets)
+    named = any(isinstance(target, ast.Name) and target.id == "out" for target in targets)
+    return named and any(each.arg == "out" for each in function.args.args)
 
 
 def _is_none_or_launch(value: ast.expr) -> bool:

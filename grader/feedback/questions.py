@@ -100,6 +100,10 @@ WRONG: tuple[_Rule, ...] = (
         "The function returned a value, but the result must be written to `out`.",
     ),
     _Rule(
+        lambda f: f.at == "everything" and f.unwritten and f.clues.rebinds_out,
+        "The function assigns another tensor to `out`, so nothing is written to the one that it was given.",
+    ),
+    _Rule(
         lambda f: f.cut is not None and not f.cuda,
         "Columns from {cut} on were never written: does the block hold a whole row?",
     ),
@@ -317,8 +321,8 @@ OUTSIDE: tuple[_Rule, ...] = (
     ),
     _Rule(
         lambda f: f.clues.masked_stores and not f.threads,
-        "The store has a mask, but it is also true past the end. Compare the offset of each element with the number of "
-        "elements, and join conditions with `&`.",
+        "The store has a mask, but it is also true past the end. Compare the index of each element with its bound, "
+        "along every axis, and join conditions with `&`.",
     ),
     _Rule(lambda f: True, "Is the store masked?", "Do threads without an element return before they write?"),
 )

@@ -122,6 +122,12 @@ TRITON: tuple[Meaning, ...] = (
         "Pass `{0}` to the kernel as an argument, or define it as `{0} = tl.constexpr(…)`.",
     ),
     Meaning(
+        r"unexpected type (fp\d+|bf16)",
+        "`//` divides integers, and here it gets an {0}.",
+        "Divide with `/`.",
+        code=r"//",
+    ),
+    Meaning(
         r"incompatible dimensions at index (\d+): (\d+) and (\d+)",
         "Two blocks have different lengths in dimension {0}: {1} and {2}. Does `tl.{3}` reduce the right axis?",
         "A reduction over `axis=1` leaves one number per row of the block, and one over `axis=0` one per column.",

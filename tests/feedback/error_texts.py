@@ -25,6 +25,7 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
         "new_max = tl.maximum(row_max, tl.max(scores, axis=0))",
         "Does `tl.max` reduce the right axis?",
     ),
+    ("TypeError: unexpected type fp32", "tl.store(out_ptr, total // n)", "Divide with `/`."),
     ("AssertionError", "out.store([row, column], low.to(tl.float16))", "does not have the descriptor's `block_shape`"),
     ("The kernel wrote to `x`, which is an input.", "return x.sub_(mean).div_(std)", "`sub_` changes `x` in place"),
     (
@@ -128,6 +129,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
         "ValueError: operands could not be broadcast together with shapes (1000,) (256,)",
         "arrays of the shapes (1000,) and (256,)",
     ),
+    ("AttributeError: /tmp/square_matrix.so: undefined symbol: square", "no function with the name `square`"),
     ("ArgumentError: argument 1: TypeError: wrong type", "`x.data_ptr()`"),
     ("TypeError: 'function' object is not subscriptable", "the kernel's decorator is missing"),
     (

@@ -202,7 +202,10 @@ def _case(name: str) -> Case:
 
 _CASES = tuple(_case(name) for name in KINDS)
 
-_UNIT = "A cost has the wrong unit: 1 GB/s is 1000 bytes per microsecond, so divide bytes by `1000 * copy_gbps`."
+_UNIT = (
+    "A cost has the wrong unit, so that bytes seem to cost {}. 1 GB/s is 1000 bytes per microsecond: divide bytes by "
+    "`1000 * copy_gbps`."
+)
 
 NAME_CAUSE = Exercise(
     id="name_cause",
@@ -289,7 +292,7 @@ NAME_CAUSE = Exercise(
             "All bytes were counted as repeated traffic. Only those beyond `must_move_bytes` are repeated: subtract "
             "the time to move these.",
             _with("repeated traffic", lambda moving, waste, seen: moving),
-            breaks=("a kernel at its limit",),
+            breaks=("a kernel at its limit", "one launch of a short kernel"),
         ),
         _suspect(
             "The waste of scattered access is inverted: it moves `sectors_per_access / sectors_needed` times as much.",
@@ -305,12 +308,16 @@ NAME_CAUSE = Exercise(
             ),
         ),
         _suspect(
-            _UNIT,
+            _UNIT.format("a thousand times as much"),
             _wrong_unit(1e-3),
             spares=("one launch of a short kernel",),
             breaks=("a kernel at its limit", "a few launches more than one"),
         ),
-        _suspect(_UNIT, _wrong_unit(1e6), breaks=("three passes over the rows", "a warp along a column")),
+        _suspect(
+            _UNIT.format("next to nothing"),
+            _wrong_unit(1e6),
+            breaks=("three passes over the rows", "a warp along a column"),
+        ),
         _suspect(
             "The launches were left out. Each one after the first costs `launch_us`.",
             _launches_left_out,

@@ -129,9 +129,7 @@ def _counts(operation: dict[str, Any], bug: str = "") -> tuple[float, float, flo
     """Bytes read, bytes written, and operations, as counted with this bug."""
     size = _BYTES[operation["dtype"]]
     written_size = _BYTES[operation.get("to", operation["dtype"])]
-    if bug == "bits":
-        size, written_size = 8 * size, 8 * written_size
-    elif bug == "always four bytes":
+    if bug == "always four bytes":
         size = written_size = 4
     elif bug == "elements":
         size = written_size = 1
@@ -163,7 +161,7 @@ def milliseconds(operation: dict[str, Any], machine: dict[str, float], bug: str 
     """The longer of two times: to move the operation's bytes, or to compute its operations."""
     read, written, operations = _counts(operation, bug)
     moved = {"reads only": read, "writes only": written}.get(bug, read + written)
-    per_s = {"gibibytes": 2**30, "gigabits": 1e9 / 8}.get(bug, 1e9)
+    per_s = {"gibibytes": 2**30, "gigabits": 1e9 / 8, "megabytes": 1e6}.get(bug, 1e9)
     memory_ms = 1e3 * moved / (machine["bandwidth_gbps"] * per_s)
     compute_ms = 1e3 * operations / (machine["tflops"] * (1e9 if bug == "gigaflops" else 1e12))
     if bug in ("memory only", "arithmetic only"):
@@ -247,15 +245,17 @@ PREDICT_MS = Exercise(
             _same_everywhere,
         ),
         Suspect("1 TFLOPS is 1e12 operations per second, not 1e9.", _shows("gigaflops")),
+        Suspect("1 GB/s is 1e9 bytes per second, not 1e6.", _shows("megabytes")),
         Suspect("1 GB/s is 1e9 bytes per second; 2**30 bytes are one GiB, 7 % more.", _shows("gibibytes")),
         Suspect(
-            "`bandwidth_gbps` is in gigabytes per second, not in gigabits: do not divide it by 8.", _shows("gigabits")
+            "`bandwidth_gbps` is in gigabytes per second, not in gigabits: do not divide it by 8, and count bytes, not "
+            "bits.",
+            _shows("gigabits"),
         ),
         Suspect("The two times were added. They overlap, so use the longer one.", _shows("sum")),
         Suspect("The shorter of the two times was used: use the longer one.", _shows("min")),
         Suspect("Only reads were counted: the result is written to memory as well.", _shows("reads only")),
         Suspect("Only writes were counted: the inputs are read from memory as well.", _shows("writes only")),
-        Suspect("Bits were counted, not bytes: a byte has 8 bits.", _shows("bits", least=_CLEAR)),
         Suspect(
             "The sizes in `shape` were added. The number of elements is their product, `math.prod(shape)`.",
             _shows("sizes added", least=_CLEAR),

@@ -151,8 +151,8 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
             missing=True,
         ),
         Suspect(
-            "Whole tiles of `out` were never written: some program must compute each tile, so the grid has `cdiv(M, "
-            "BLOCK_M) * cdiv(N, BLOCK_N)` programs unless they loop over tiles. In row order, the tile is "
+            "Whole tiles of `out` were never written: some program must compute each tile. The grid has `cdiv(M, "
+            "BLOCK_M) * cdiv(N, BLOCK_N)` programs, unless they loop over tiles. In row order, the tile is "
             "`pid // tiles_n` and `pid % tiles_n`. In grouped order, the last group may have fewer rows: use "
             "`min(tiles_m - first, GROUP)` instead of `GROUP`. A grid of two axes has them in the order of "
             "`program_id(0)` and `program_id(1)`.",

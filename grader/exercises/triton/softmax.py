@@ -135,6 +135,16 @@ def rounded_to_half(a: Any) -> Any:
     return next(iter(fitting or made))
 
 
+def right_but_for_a_factor(arrays: Any) -> Any:
+    expected = arrays["expected"]
+    if expected.shape[1] == 1:
+        return None
+    got = arrays.get("got", expected * 0.9)
+    share = got.sum(1, keepdim=True)
+    same = share.isfinite().all() and got.isclose(share * expected, 1e-3, 1e-12).all()
+    return got if bool(same) and not bool(share.isclose(share.new_ones(1), 1e-3).all()) else None
+
+
 _ORDINARY = 80.0  # exp of a larger value overflows a float32
 _NOTHING_MASKED = ("3 × 128",)  # a power of two
 _SMALL_VALUES = ("3 × 128", "83 × 781", "260 × 33", "1823 × 781")
@@ -168,6 +178,11 @@ KINDS_OF_EXPONENTIAL = (
         rounded_to_half,
         relative=1e-5,
     ),
+)
+RIGHT_BUT_FOR_A_FACTOR = Suspect(
+    "Each row is right but for a factor. Do the numerator and all terms of the denominator belong to the same "
+    "maximum? Is each element counted exactly once?",
+    right_but_for_a_factor,
 )
 SOFTMAX = Exercise(
     id="softmax",
@@ -260,6 +275,7 @@ SOFTMAX = Exercise(
             "Every row has the result of row 0: does the row's pointer depend on `program_id`?", first_row_everywhere
         ),
         *KINDS_OF_EXPONENTIAL,
+        RIGHT_BUT_FOR_A_FACTOR,
     ),
     rules=Rules(
         ("softmax", "_softmax", "log_softmax", "_log_softmax", "softmin", "logsumexp", "exp", "Softmax", "LogSoftmax")
