@@ -55,6 +55,7 @@ _INTEGERS = (
     "In C++, `{}` is 0: a quotient of two integers has no fraction. Write one of them with a decimal point, and an "
     "`f` for a float: `1.0f`."
 )
+_TRUNCATED = "`{}` is an `int`, which drops the fraction of each value that it gets. Declare it as a `float`."
 _QUOTIENT = re.compile(
     r"(?:[=(,{]|(?<!\d[eE])[-+]|\breturn)\s*(?P<quotient>(?P<above>\d{1,9})\s*/\s*(?P<below>\d{1,9}))(?![\w.])"
 )
@@ -97,9 +98,44 @@ def wrong_result(source: str) -> str:
     kernels = [each for each in functions if each.of_the_gpu]
     found = (
         _missing_barrier(code, kernels), _assigned_by_the_host(code, functions), _missing_atomic(code, kernels),
-        _shared_sum(kernels), _missing_start(code, kernels), _quotient(kernels),
+        _shared_sum(kernels), _missing_start(code, kernels), _quotient(kernels), _whole_numbers(kernels),
     )  # fmt: skip
     return next(filter(None, found), "")
+
+
+_LESS_OR = re.compile(r"\bif\s*\([^;{}|]*<[^;{}|=<]*\|\|[^;{}|=<]*<[^;{}|=<]*\)")
+_MORE_AND = re.compile(r"\bif\s*\([^;{}&]*>=[^;{}&]*&&[^;{}&]*>=[^;{}&]*\)\s*(?:\{\s*)?return\b")
+
+
+def either_bound(source: str) -> bool:
+    """Whether a bounds check joins its conditions the wrong way."""
+    code = _COMMENT.sub("", source) if "__global__" in source else ""
+    return bool(_LESS_OR.search(code) or _MORE_AND.search(code))
+
+
+def parameters(source: str) -> dict[str, list[str]]:
+    """The functions that Python may call and the kernels, each with the names of its parameters."""
+    found = {}
+    for each in _functions(_COMMENT.sub("", source)):
+        if head := re.search(r"(\w+)\s*\(([^()]*)\)\s*$", each.head):
+            found[head[1]] = re.findall(r"(\w+)\s*(?:,|$)", head[2].strip())
+    return found
+
+
+def launched_in_another_order(source: str) -> Iterator[str]:
+    code = _COMMENT.sub("", source)
+    wanted = parameters(source)
+    for launch in re.finditer(rf"\b(\w+)\s*(?:<[^<>;]*>)?\s*{_LAUNCH.pattern}", code):
+        given = [argument.strip() for argument in launch["arguments"].split(",")]
+        yield from another_order(launch[1], given, wanted.get(launch[1], []), "launch")
+
+
+def another_order(name: str, given: list[str], wanted: list[str], kind: str) -> Iterator[str]:
+    """A sentence, if the arguments are the parameters in another order."""
+    if given != wanted and sorted(given) == sorted(wanted) and len({*wanted}) == len(wanted):
+        both = [(one, other) for one, other in zip(given, wanted, strict=True) if one != other]
+        passed, declared = (", ".join(each) for each in zip(*both, strict=True))
+        yield f"The {kind} of `{name}` passes `{passed}`, where its parameters are `{declared}`, in this order."
 
 
 def _quotient(kernels: list[_Function]) -> str:
@@ -230,6 +266,20 @@ def _missing_start(code: str, kernels: list[_Function]) -> str:
             passed = not alias and re.search(rf"[(,]\s*&?\s*{name}\s*[,)]", kernel.body)
             if adds and not sets and not passed and not (struct and "=" in struct["body"]):
                 return _NO_VALUE.format(name)
+    return ""
+
+
+def _whole_numbers(kernels: list[_Function]) -> str:
+    """An `int` that gets the values of an array of floats, or their sum."""
+    for kernel in kernels:
+        arrays = re.findall(r"\b(?:float|double)\b\s*(?:const\s*)?\*\s*(?:__restrict__\s*)?(\w+)", kernel.head)
+        arrays += re.findall(r"__shared__\s+(?:float|double)\s+(\w+)", kernel.body)
+        element = rf"\b(?:{'|'.join(arrays)})\s*\[" if arrays else r"(?!)"
+        for name, value in re.findall(r"(?<![\w (])\s*int\s+(\w+)\s*=\s*([^;,]*)[;,]", kernel.body):
+            loaded = re.match(element, value) and not re.search(r"[<>?]", value)
+            summed = value.strip() == "0" and re.search(rf"\b{name}\s*\+=[^;<>?]*{element}[^;<>?]*;", kernel.body)
+            if loaded or summed:
+                return _TRUNCATED.format(name)
     return ""
 
 

@@ -173,6 +173,11 @@ CPP: tuple[Meaning, ...] = (
         "Fix the `#include`. The exercise needs only the headers that the cell starts with.",
     ),
     Meaning(
+        r"AttributeError: \S*\.so: undefined symbol: (\w+)",
+        "The library has no function with the name `{0}`.",
+        'Declare it `extern "C"`, because C++ gives other functions longer names, and compare the spelling.',
+    ),
+    Meaning(
         r"undefined (?:symbol|reference)",
         "A function is declared and called, but it has no definition with these parameter types.",
         "Compare the declaration in `cpp_sources` with the definition: name and types must match exactly.",
@@ -348,6 +353,13 @@ SIMULATOR: tuple[Meaning, ...] = (
 )
 
 CUDA: tuple[Meaning, ...] = (
+    Meaning(
+        r"wrote to `([^`]+)`, which is an input",
+        "`{1}` changes `{0}` in place, and inputs are read-only.",
+        "Call the method without the underscore at its end: it returns a new tensor.",
+        title="It wrote to an input",
+        code=r"\.([a-z]\w*_)\(",
+    ),
     Meaning(
         r"wrote to `([^`]+)`, which is an input",
         "Inputs are read-only, and the kernel was stopped there.",

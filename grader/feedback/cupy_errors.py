@@ -12,6 +12,11 @@ CUPY: tuple[Meaning, ...] = (
         "Pass them in the order in which the kernel declares its parameters. A GPU's driver does not check it.",
     ),
     Meaning(
+        r"wrong number of arguments for the kernel '\w+': (\d+) instead of (\d+)",
+        "The launch passes {0} arguments, but the kernel has {1} parameters.",
+        "Compare the tuple of arguments with the kernel's parameters, one by one.",
+    ),
+    Meaning(
         r"CUDA_ERROR_NOT_FOUND",
         "The module has no kernel with this name.",
         'C++ mangles names: declare the kernel `extern "C" __global__`, or it has a different symbol. List an '
@@ -37,8 +42,8 @@ CUPY: tuple[Meaning, ...] = (
         "A tuple with one element needs a comma: `options=('--use_fast_math',)`.",
     ),
     Meaning(
-        r"the (?:grid|block) must be|Argument '(?:grid|block)' has incorrect type|can only concatenate tuple|"
-        r"operand type\(s\) for \+: '\w+' and 'tuple'",
+        r"the (?:grid|block) must be|Argument '(?:grid|block)' has incorrect type|"
+        r"can only concatenate tuple(?!.*torch\.Size)|operand type\(s\) for \+: '\w+' and 'tuple'",
         "Grid and block must be tuples of ints.",
         "A tuple with one element needs a comma: `kernel((blocks,), (128,), (…))`. Divide ints with `//`.",
     ),

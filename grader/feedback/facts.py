@@ -7,12 +7,12 @@ suspected.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 
 from grader.exercise import Case, Exercise
 from grader.feedback import cuda_clues
+from grader.feedback.launch_clues import cut_addresses, stray_access, triton_kernels, wrong_result
 from grader.feedback.places import SMALLEST_BLOCK, Place, locate, overlap
 from grader.submission.solution_cell import parsed
 from grader.verdict import Mismatch
@@ -24,10 +24,13 @@ class Clues:
     """Signs of a bug in the submission's source."""
 
     returns_value: bool = False  # from the entry point
+    rebinds_out: bool = False  # the entry point assigns another tensor to its parameter `out`
     branches_on_block: bool = False  # with an `if` in a Triton kernel
     one_by_one: bool = False  # a Triton kernel loads single elements in a loop
     threads_in_grid: bool = False  # a Triton grid has two numbers, but the kernels use only the first axis
     whole_array: bool = False  # a Triton kernel's block is as long as the whole array
+    masked_stores: bool = False  # every store of the Triton kernels has a mask
+    either_bound: bool = False  # a bounds check in CUDA C++ joins its conditions the wrong way
     endless: tuple[str, str] | None = None  # the condition of a `while` loop, and its names: the loop changes none
     bug: str = ""  # a sentence about a bug that makes a result wrong
     stray: tuple[str, str] | None = None  # why a kernel uses memory that is not its own, and what to do about it
@@ -44,16 +47,21 @@ def clues_in(source: str, entry: str) -> Clues:
         tree = parsed(source)
         functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
         strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str]
-        kernels = [*_kernels(tree).values()] if "triton" in source else []
+        kernels = [*triton_kernels(tree).values()] if "triton" in source else []
         return Clues(
             returns_value=any(_returns_value(each) for each in functions if each.name == entry),
+            rebinds_out=any(_rebinds_out(each) for each in functions if each.name == entry),
             branches_on_block=any(map(_branches_on_block, kernels)),
             one_by_one=any(map(_one_by_one, kernels)),
             threads_in_grid=bool(kernels) and _two_in_grid(tree) and not any(map(_uses_other_axes, kernels)),
             whole_array=bool(kernels) and _whole_array(tree),
+            masked_stores=bool(kernels) and all(map(_masks_stores, kernels)),
+            either_bound=any(map(cuda_clues.either_bound, strings)),
             endless=next(filter(None, map(_endless, ast.walk(tree))), None),
-            bug=next(filter(None, map(cuda_clues.wrong_result, strings)), "") or wrong_result(tree),
-            stray=next(filter(None, map(cuda_clues.stray_access, strings)), None) or stray_access(tree),
+            bug=next(filter(None, map(cuda_clues.wrong_result, strings)), "") or wrong_result(tree, strings),
+            stray=cut_addresses(tree, strings)
+            or next(filter(None, map(cuda_clues.stray_access, strings)), None)
+            or stray_access(tree),
         )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Clues()
@@ -70,6 +78,12 @@ def _returns_value(function: ast.FunctionDef) -> bool:
             return True
         waiting += ast.iter_child_nodes(node)
     return False
+
+
+def _rebinds_out(function: ast.FunctionDef) -> bool:
+    targets = (target for node in ast.walk(function) if isinstance(node, ast.Assign) for target in node.targets)
+    named = any(isinstance(target, ast.Name) and target.id == "out" for target in targets)
+    return named and any(each.arg == "out" for each in function.args.args)
 
 
 def _is_none_or_launch(value: ast.expr) -> bool:
@@ -108,6 +122,13 @@ def _one_by_one(kernel: ast.FunctionDef) -> bool:
     loops = [node for node in ast.walk(kernel) if isinstance(node, ast.For | ast.While)]
     loads = [call for loop in loops for call in _calls(loop, "load") if ast.unparse(call.func) == "tl.load"]
     return bool(loads) and not _calls(kernel, "arange", "make_block_ptr")  # a descriptor's `load` takes a block
+
+
+def _masks_stores(kernel: ast.FunctionDef) -> bool:
+    stores = [call for call in _calls(kernel, "store") if ast.unparse(call.func) == "tl.store"]
+    return bool(stores) and all(
+        len(call.args) > 2 or any(word.arg == "mask" for word in call.keywords) for call in stores
+    )
 
 
 def _endless(node: ast.AST) -> tuple[str, str] | None:
@@ -222,6 +243,28 @@ class Facts:
         return max((array.row_padding for array in arrays), default=0)
 
     @property
+    def own_padding(self) -> int:
+        """The padding of the rows of the wrong output."""
+        arrays = [array for array in (self.case.outputs if self.case else ()) if array.name == self.mismatch.output]
+        return arrays[0].row_padding if arrays else 0
+
+    @property
+    def integers(self) -> bool:
+        """Whether the output holds integers."""
+        return self.case is not None and not any("float" in array.dtype for array in self.case.outputs)
+
+    @property
+    def causal(self) -> bool:
+        """Whether row 0 of an attention sees a single key, so that it is right whatever is wrong with the others."""
+        return self.case is not None and "causal" in self.case.name
+
+    @property
+    def as_many_rows_as_columns(self) -> bool:
+        """Whether as many rows were written as there are columns."""
+        m = self.mismatch
+        return len(m.shape) == 2 and m.region_low[:1] == (m.shape[1],) and m.wrong == m.total - m.shape[1] ** 2
+
+    @property
     def padded(self) -> bool:
         """Whether the kernel stepped by N over padded rows: the first row is right, the second is written but wrong."""
         stepped = self.mismatch.region_low[:1] == (1,) and not self.unwritten
@@ -323,144 +366,9 @@ class Facts:
     def _room(self) -> int:
         """The number of elements between the rows of the output."""
         shape = self.mismatch.shape
-        arrays = [a for a in (self.case.outputs if self.case else ()) if a.name == self.mismatch.output]
-        padding = arrays[0].row_padding if arrays else 0
-        return (self.mismatch.total // shape[-1] - 1) * padding if len(shape) > 1 else 0
+        return (self.mismatch.total // shape[-1] - 1) * self.own_padding if len(shape) > 1 else 0
 
 
 def outside_of(mismatch: Mismatch, case: Case | None) -> str:
     """The side of the writes outside: "before" the output, "between" its rows, "after" it, or empty if unknown."""
     return {"around": "", "beyond": "after"}.get(side := Facts(mismatch, case, None).side, side)
-
-
-_EMPTY = ("empty", "empty_like", "new_empty")
-_FILLS = ("zero_", "fill_", "copy_")
-_KEPT = ("reset_to_zero", "restore_value", "pre_hook")
-_NARROW = {"int8": "127", "uint8": "255", "int16": "32,767", "uint16": "65,535"}
-
-
-def wrong_result(tree: ast.Module) -> str:
-    """A sentence about a launch that makes a result wrong, or ""."""
-    return next(_tuned_sums(tree), "") or next(_scratch(tree), "")
-
-
-def stray_access(tree: ast.Module) -> tuple[str, str] | None:
-    """Why a kernel uses memory that is not its own, or writes to an input, and what to do about it."""
-    return next(_exchanged(tree), None) or next(_narrow_index(tree), None)
-
-
-def _tuned_sums(tree: ast.Module) -> Iterator[str]:
-    for kernel in _kernels(tree).values():
-        tunes = [each for each in kernel.decorator_list if isinstance(each, ast.Call) and _name(each) == "autotune"]
-        names = {word.arg for each in tunes for node in ast.walk(each) if isinstance(node, ast.Call)
-                 for word in node.keywords}  # fmt: skip
-        if tunes and not names.intersection(_KEPT) and _added_to(kernel):
-            yield (
-                f"`triton.autotune` runs `{kernel.name}` many times to time it, and each run adds to what the last one "
-                f'left. Pass `reset_to_zero=["{next(iter(_added_to(kernel)))}"]` to `triton.autotune`.'
-            )
-
-
-def _scratch(tree: ast.Module) -> Iterator[str]:
-    kernels = _kernels(tree)
-    added = {name: _added_to(kernel) for name, kernel in kernels.items()}
-    for function in _functions(tree):
-        calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
-        filled = {_last(call.func.value) for call in calls
-                  if isinstance(call.func, ast.Attribute) and call.func.attr in _FILLS}  # fmt: skip
-        empty = {
-            _last(target)
-            for node in ast.walk(function)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _name(node.value) in _EMPTY
-            for target in node.targets
-        }
-        for kernel, arguments in _launches(function, kernels):
-            for parameter in added[kernel.name]:
-                argument = arguments.get(parameter, "")
-                if argument in empty - filled:
-                    yield (
-                        f"The kernel adds to `{argument}`, which comes from `torch.empty` and can hold any value. Make "
-                        "it with `torch.zeros`, or set it to 0 before each launch."
-                    )
-
-
-def _exchanged(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    kernels = _kernels(tree)
-    for function in _functions(tree):
-        own = [each.arg for each in function.args.args]
-        for kernel, arguments in _launches(function, kernels):
-            names = {parameter: name for parameter in arguments for name in own if parameter in (name, f"{name}_ptr")}
-            for parameter, name in names.items():
-                other = arguments[parameter]
-                if other != name and other in names.values() and arguments.get(_of(names, other)) == name:
-                    yield (
-                        f"The launch passes `{other}` as `{parameter}` and `{name}` as `{_of(names, other)}`: they are "
-                        "exchanged, so the kernel writes to an input.",
-                        f"Pass the arguments of `{kernel.name}` in the order of its parameters.",
-                    )
-
-
-def _of(names: dict[str, str], wanted: str) -> str:
-    return next(parameter for parameter, name in names.items() if name == wanted)
-
-
-def _narrow_index(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for kernel in _kernels(tree).values():
-        for call in ast.walk(kernel):
-            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "to"):
-                continue
-            of_programs = any(
-                isinstance(each, ast.Call) and _name(each) == "program_id" for each in ast.walk(call.func)
-            )
-            for kind in (_last(each) for each in call.args):
-                if of_programs and kind in _NARROW:
-                    article = "an" if kind.startswith("int") else "a"
-                    yield (
-                        f"The number of a program becomes {article} `{kind}`, which ends at {_NARROW[kind]}. Larger "
-                        "ones become negative or wrap around to 0.",
-                        "Leave out the conversion, or convert to `tl.int64`.",
-                    )
-
-
-def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-
-
-def _kernels(tree: ast.Module) -> dict[str, ast.FunctionDef]:
-    found = {}
-    for each in _functions(tree):
-        words = " ".join(ast.unparse(decorator) for decorator in each.decorator_list)
-        if "jit" in words and "cuda" not in words:  # not Numba's `cuda.jit`
-            found[each.name] = each
-    return found
-
-
-def _launches(
-    function: ast.FunctionDef, kernels: dict[str, ast.FunctionDef]
-) -> Iterator[tuple[ast.FunctionDef, dict[str, str]]]:
-    """The `kernels` that a function launches, each with the names that it passes, by parameter."""
-    for node in ast.walk(function):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)):
-            continue
-        kernel = kernels.get(_last(node.func.value))
-        if kernel is not None:
-            given = dict(zip((each.arg for each in kernel.args.args), node.args, strict=False))
-            given |= {word.arg: word.value for word in node.keywords if word.arg}
-            yield kernel, {name: value.id for name, value in given.items() if isinstance(value, ast.Name)}
-
-
-def _added_to(kernel: ast.FunctionDef) -> dict[str, None]:
-    """The parameters to which a kernel adds with an atomic, in their order."""
-    first = [call.args[0] for call in ast.walk(kernel) if isinstance(call, ast.Call) and _name(call) == "atomic_add"
-             and call.args]  # fmt: skip
-    used = {node.id for each in first for node in ast.walk(each) if isinstance(node, ast.Name)}
-    return {each.arg: None for each in kernel.args.args if each.arg in used}
-
-
-def _name(call: ast.Call) -> str:
-    return _last(call.func)
-
-
-def _last(node: ast.expr) -> str:
-    """The name, without the modules before it."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

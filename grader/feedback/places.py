@@ -86,7 +86,8 @@ def _in_matrix(low: list[int], high: list[int], shape: list[int], wrong: int) ->
     if all_rows:
         if right == columns - 1:
             return Place("last_columns", f"{where} of each row" if last_block else where, last_block)
-        return Place("first_columns" if left == 0 else "columns", where)
+        solid = wrong >= _SOLID * rows * wide
+        return Place("scattered" if not solid else "first_columns" if left == 0 else "columns", where)
     if top == bottom and wide > 1:
         kind: Kind = "last_columns" if right == columns - 1 else "columns"
         return Place(kind, f"{where} of row {count(top)}", last_block)

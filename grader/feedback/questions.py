@@ -15,7 +15,7 @@ _USUAL_BLOCKS = (32, 64, 128, 256, 512, 1024)  # numbers of elements
 
 @dataclass(frozen=True)
 class _Rule:
-    """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}`, `{cut}`, `{axis}`,
+    """If `holds`, the question is `triton` or `cuda`, with `{first}`, `{pitch}`, `{own_pitch}`, `{cut}`, `{axis}`,
     `{wider}` and `{before}` filled in.
 
     A `vague` question names no cause. Rules apply to exercises with kernels; one with `anywhere` applies to others as
@@ -46,8 +46,9 @@ def ask(facts: Facts, rules: tuple[_Rule, ...]) -> str:
     first = index(m.first_index) if m.first_index is not None else "0"
     fills = {"first": first, "pitch": str((m.shape[-1] if m.shape else 0) + facts.padding), "cut": str(facts.cut)}
     fills |= {"axis": facts.overlap, "wider": str(facts.wider), "before": str(_before(m))}
+    fills |= {"own_pitch": str((m.shape[-1] if m.shape else 0) + facts.own_padding)}
     text = rule.cuda if facts.threads and rule.cuda else rule.triton
-    return re.sub(r"\{(first|pitch|cut|axis|wider|before)\}", lambda found: fills[found[1]], text)
+    return re.sub(r"\{(first|pitch|own_pitch|cut|axis|wider|before)\}", lambda found: fills[found[1]], text)
 
 
 def _before(m: Mismatch) -> int:
@@ -84,6 +85,11 @@ _WIDER = (
 )
 WRONG: tuple[_Rule, ...] = (
     _Rule(lambda f: f.wider > 0, _WIDER),
+    _Rule(
+        lambda f: f.padded and f.side in ("beyond", "after"),
+        "The rows were written too far apart: those of `out` are {own_pitch} elements apart here, so step with the "
+        "stride of `out`, not with that of another matrix.",
+    ),
     _Rule(lambda f: f.padded, _STRIDE),
     _Rule(
         lambda f: f.run_on,
@@ -94,6 +100,10 @@ WRONG: tuple[_Rule, ...] = (
         "The function returned a value, but the result must be written to `out`.",
     ),
     _Rule(
+        lambda f: f.at == "everything" and f.unwritten and f.clues.rebinds_out,
+        "The function assigns another tensor to `out`, so nothing is written to the one that it was given.",
+    ),
+    _Rule(
         lambda f: f.cut is not None and not f.cuda,
         "Columns from {cut} on were never written: does the block hold a whole row?",
     ),
@@ -101,6 +111,11 @@ WRONG: tuple[_Rule, ...] = (
         lambda f: f.unwritten and f.swapped,
         "",
         "Does x go with the width and y with the height, both in the kernel and in the grid?",
+    ),
+    _Rule(
+        lambda f: f.unwritten and f.at == "last_rows" and f.as_many_rows_as_columns and not f.threads,
+        "As many rows were written as there are columns: a program computes a row, so the grid has as many programs as "
+        "`x` has rows.",
     ),
     _Rule(
         lambda f: f.overlap != "",
@@ -221,12 +236,12 @@ WRONG: tuple[_Rule, ...] = (
         "float32, one after another, lose precision. Load a whole block with `tl.arange`, and add it with `tl.sum`.",
     ),
     _Rule(
-        lambda f: f.close,
+        lambda f: f.close and not f.integers,
         "The values at {first} are close: is part of the computation in lower precision than float32, or are many "
         "values added to one float32, one after another?",
     ),
     _Rule(
-        _at("all_but_first_row"),
+        lambda f: f.at == "all_but_first_row" and not f.causal,
         "Row 0 is right but the others are wrong: does each program start at its own row, `program_id` times the "
         "stride?",
         "Row 0 is right but the others are wrong: is the index `row * width + column`?",
@@ -294,9 +309,20 @@ OUTSIDE: tuple[_Rule, ...] = (
         "One element too many: does the bounds check use `<`, not `<=`?",
     ),
     _Rule(
+        lambda f: f.clues.either_bound,
+        "",
+        "The bounds check joins its conditions the wrong way. A thread writes if both hold, `row < height && column < "
+        "width`, and returns if one fails, `row >= height || column >= width`.",
+    ),
+    _Rule(
         lambda f: f.cuda and len(f.mismatch.shape) == 2,
         "",
         "Does each thread check both `row < height` and `column < width` before it writes?",
+    ),
+    _Rule(
+        lambda f: f.clues.masked_stores and not f.threads,
+        "The store has a mask, but it is also true past the end. Compare the index of each element with its bound, "
+        "along every axis, and join conditions with `&`.",
     ),
     _Rule(lambda f: True, "Is the store masked?", "Do threads without an element return before they write?"),
 )

@@ -10,7 +10,8 @@ from grader.exercise import Case, Exercise
 from grader.feedback.cuda_errors import CPP, CUDA, SIMULATOR
 from grader.feedback.cupy_errors import CUPY
 from grader.feedback.facts import Clues, Facts, clues_in
-from grader.feedback.python_errors import COMPILER, NUMBA, OPERATOR, PYTHON, Advice, Meaning
+from grader.feedback.numba_errors import NUMBA
+from grader.feedback.python_errors import COMPILER, OPERATOR, PYTHON, Advice, Meaning
 from grader.feedback.questions import OUTSIDE, WRONG, ask
 from grader.feedback.triton_errors import PRODUCTS, TRITON
 from grader.verdict import Failure, Mismatch

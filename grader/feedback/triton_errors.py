@@ -10,6 +10,12 @@ _UNEQUAL = r"equal reduction dimensions|[Ff]irst input shape .* second input sha
 
 PRODUCTS: tuple[Meaning, ...] = (
     Meaning(
+        r"AssertionError(?:: AssertionError)?(?:\(\))?:?\s*$",
+        "The block that is stored does not have the descriptor's `block_shape`.",
+        "Compare the shape of the value with the `block_shape` of the descriptor that stores it.",
+        code=r"\.store\(\[",
+    ),
+    Meaning(
         r"AssertionError(?:: AssertionError)?(?:\(\))?:?\s*$",  # Triton's assertion about the accumulator has no text
         "`tl.dot` refused the accumulator, its third argument: it must be float32 and have the shape of the product, "
         "BLOCK_M × BLOCK_N.",
@@ -114,6 +120,18 @@ TRITON: tuple[Meaning, ...] = (
         r"Cannot access global variable (\w+) from within @jit",
         "A kernel cannot read the Python variable `{0}`, which is defined outside it.",
         "Pass `{0}` to the kernel as an argument, or define it as `{0} = tl.constexpr(…)`.",
+    ),
+    Meaning(
+        r"unexpected type (fp\d+|bf16)",
+        "`//` divides integers, and here it gets an {0}.",
+        "Divide with `/`.",
+        code=r"//",
+    ),
+    Meaning(
+        r"incompatible dimensions at index (\d+): (\d+) and (\d+)",
+        "Two blocks have different lengths in dimension {0}: {1} and {2}. Does `tl.{3}` reduce the right axis?",
+        "A reduction over `axis=1` leaves one number per row of the block, and one over `axis=0` one per column.",
+        code=r"\btl\.(max|min|sum)\(.*axis",
     ),
     Meaning(
         r"incompatible dimensions at index (\d+): (\d+) and (\d+)",

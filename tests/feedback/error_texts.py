@@ -20,6 +20,19 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
         "int i = blockIdx.x * blockDim + threadIdx.x;",
         "Write `blockDim.x`",
     ),
+    (
+        "ValueError: Cannot make_shape_compatible: incompatible dimensions at index 0: 64 and 32",
+        "new_max = tl.maximum(row_max, tl.max(scores, axis=0))",
+        "Does `tl.max` reduce the right axis?",
+    ),
+    ("TypeError: unexpected type fp32", "tl.store(out_ptr, total // n)", "Divide with `/`."),
+    ("AssertionError", "out.store([row, column], low.to(tl.float16))", "does not have the descriptor's `block_shape`"),
+    ("The kernel wrote to `x`, which is an input.", "return x.sub_(mean).div_(std)", "`sub_` changes `x` in place"),
+    (
+        "TypeError: 'tuple' object cannot be interpreted as an integer",
+        "for i in range(cuda.grid(2), n):",
+        "write `cuda.grid(1)`",
+    ),
     ("KeyError: 'There are no fields in dtype float32.'", "    vector = real[::1]", "`from_dtype(out.dtype)[::1]`"),
     ('no operator "+" matches these operands', "int i = blockIdx.x * blockDim.x + threadIdx;", "Write `threadIdx.x`"),
     ('no suitable conversion function from "const uint3" to "int" exists', "int i = threadIdx;", "`threadIdx.x`"),
@@ -103,6 +116,31 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
 )
 
 TEXTS: tuple[tuple[str, str], ...] = (
+    ("CUDA_ERROR_INVALID_VALUE: wrong number of arguments for the kernel 'f': 5 instead of 6.", "has 6 parameters"),
+    ("TypeError: This kernel was compiled for another number of arguments: 3, and gets 4.", "lists 3 types"),
+    (
+        "TypeError: This kernel was compiled for array(float32, 2d, C), and gets readonly array(float32, 1d, C).",
+        "an array with 2 dimensions, but the argument has 1",
+    ),
+    ("KeyError: 'us_per_launch'", "has no key `us_per_launch`"),
+    ("TypeError: unhashable type: 'ndarray'", "such as `out.dtype`"),
+    ("TypeError: can only concatenate tuple (not int) to torch.Size", "`x.numel()` is the number of elements"),
+    (
+        "ValueError: operands could not be broadcast together with shapes (1000,) (256,)",
+        "arrays of the shapes (1000,) and (256,)",
+    ),
+    ("AttributeError: /tmp/square_matrix.so: undefined symbol: square", "no function with the name `square`"),
+    ("ArgumentError: argument 1: TypeError: wrong type", "`x.data_ptr()`"),
+    ("TypeError: 'function' object is not subscriptable", "the kernel's decorator is missing"),
+    (
+        "opcheck, test_faketensor: When comparing the output of course.f.default on FakeTensor and concrete Tensors, "
+        "found mismatch in outputs_alias_inputs check True != False",
+        "The fake kernel returns its input",
+    ),
+    (
+        "RuntimeError: course::f() Expected a value of type 'int' for argument 'slope' but instead found type 'float'.",
+        "Write `slope: float`",
+    ),
     ("ValueError: assignment destination is read-only", "Write to `out`"),
     # the simulators, and nvcc
     ("The kernel wrote to `x`, which is an input.", "Are `x` and the output exchanged"),

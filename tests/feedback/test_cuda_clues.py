@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from grader.exercises import find
-from grader.feedback.cuda_clues import stray_access, wrong_result
+from grader.feedback.cuda_clues import either_bound, launched_in_another_order, stray_access, wrong_result
 from grader.feedback.facts import Clues, Facts, clues_in
 from grader.feedback.sentences import explained, sentences_from
 from grader.verdict import Failure, Mismatch
@@ -210,3 +210,47 @@ def test_odd_text_takes_little_time(text: str) -> None:
     began = time.process_time()
     clues_in(f'source = "__global__ void k(float* x) {{ __shared__ float s[4]; }} {text}"', "transpose")
     assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("int sum = 0; for (int i = 0; i < n; i++) sum += x[i];", True),
+        ("int value = x[threadIdx.x];", True),
+        ("float sum = 0; for (int i = 0; i < n; i++) sum += x[i];", False),
+        ("int above = 0; for (int i = 0; i < n; i++) above += x[i] > 0;", False),
+        ("for (int i = 0; i < n; i += 32) out[i] = x[i];", False),
+        ("int largest = 0; for (int i = 1; i < n; i++) if (x[i] > x[largest]) largest = i;", False),
+    ],
+)
+def test_an_integer_that_gets_floats_is_named(line: str, named: bool) -> None:
+    """A count and an index are integers, and stay so."""
+    source = f"__global__ void k(const float* x, float* out, int n) {{ {line} }}"
+    assert ("drops the fraction" in wrong_result(source)) is named
+
+
+@pytest.mark.parametrize(
+    ("check", "named"),
+    [
+        ("if (row < height || column < width) out[0] = 1;", True),
+        ("if (row >= height && column >= width) return;", True),
+        ("if (row < height && column < width) out[0] = 1;", False),
+        ("if (row >= height || column >= width) return;", False),
+        ("if (row >= height && column >= width) out[0] = 1;", False),
+    ],
+)
+def test_conditions_joined_the_wrong_way_are_named(check: str, named: bool) -> None:
+    """A thread writes if both conditions hold, and returns if one fails."""
+    assert either_bound(f"__global__ void k(float* out, int row, int column) {{ {check} }}") is named
+
+
+@pytest.mark.parametrize(
+    ("passed", "named"), [("a, out, M, K, N", True), ("a, out, M, N, K", False), ("a, out, M, N, N", False)]
+)
+def test_arguments_in_another_order_are_named(passed: str, named: bool) -> None:
+    """Only if the arguments are the parameters: other names may stand for anything."""
+    source = (
+        "template <typename T> __global__ void product(const T* a, T* out, int M, int N, int K) {}\n"
+        f"void run(float* a, float* out, int M, int N, int K) {{ product<float><<<1, 32>>>({passed}); }}"
+    )
+    assert bool(list(launched_in_another_order(source))) is named

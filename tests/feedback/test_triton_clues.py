@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from grader.feedback.facts import stray_access, wrong_result
+from grader.feedback.launch_clues import cut_addresses, stray_access, wrong_result
 
 SUM = """
 @TUNED
@@ -74,3 +74,23 @@ def test_a_narrow_number_of_a_program_is_named(converted: str, named: bool) -> N
     """An int8 ends at 127."""
     found = stray_access(cell(converted=converted))
     assert (found is not None and "becomes an `int8`, which ends at 127" in found[0]) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("columns, rows = x.shape", True), ("rows, columns = x.shape", False), ("width, height = out.shape", False),
+     ("columns, rows = x.stride()", False)],
+)  # fmt: skip
+def test_a_shape_that_is_unpacked_the_wrong_way_is_named(line: str, named: bool) -> None:
+    """The number of rows comes first. An output may be transposed."""
+    assert ("the number of rows comes first" in wrong_result(ast.parse(f"def f(x, out):\n    {line}"))) is named
+
+
+@pytest.mark.parametrize(
+    ("declared", "named"),
+    [("pass", True), ("f.argtypes = [c_void_p]", False), ("call = lambda x: f(c_void_p(x))", False)],
+)
+def test_addresses_need_a_declared_type(declared: str, named: bool) -> None:
+    """Without one, ctypes passes an `int`."""
+    cell = ast.parse(f"f = ctypes.CDLL(path).f\n{declared}\nf(x.data_ptr())")
+    assert (cut_addresses(cell, ['extern "C" void f(const float* x) {}']) is not None) is named

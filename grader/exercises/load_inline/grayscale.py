@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 from grader.exercise import Array, Baseline, Budget, Case, Exercise, Gate, Rules, Suspect
 
+_FEW = 3  # of 256 shades
 _MANY = 100  # pixels: with fewer, two bugs may give the same greys
 _LIBRARY = (
     "mul", "multiply", "add", "sum", "mean", "matmul", "mm", "mv", "einsum", "dot", "tensordot", "__mul__", "__rmul__",
@@ -90,6 +92,39 @@ def _float_weights(a: Any, half: float) -> Any:
     return got if bool(((got == grey) | (near_integer & ((got - grey).abs() <= 1))).all()) else grey
 
 
+def _three_apart(a: Any) -> Any:
+    """The pixels are stored three bytes apart, so every third one is another pixel's; the others are not written."""
+    got, expected = a.get("got", a["expected"] * 0).clone(), a["expected"].flatten()
+    pixels = -(-expected.numel() // 3)
+    right = expected[:pixels]
+    if "got" not in a:
+        got.view(-1)[::3] = right
+    return got if bool((got.flatten()[::3] == right).all()) else None
+
+
+def _other_bytes(a: Any) -> Any:
+    """The weights go to other bytes of the pixel, two of them perhaps to the same."""
+    channels = a["image"].unbind(-1)
+    made = [_grey(*(channels[k] for k in order)) for order in itertools.product((1, 0, 2), repeat=3)]
+    made = [each for each in made if not bool((each == a["expected"]).all())]
+    fits = (each for each in made if "got" in a and bool((each == a["got"]).all()))
+    return next(fits, made[0] if made else None)
+
+
+def _other_divisor(a: Any) -> Any:
+    red, green, blue = a["image"].unbind(-1)
+    weighted = 77 * red + 150 * green + 29 * blue
+    made = [((weighted + half) / by).floor() % 256 for by in (128, 255, 512, 100, 1000, 64) for half in (128, 0)]
+    made.append(weighted % 256)
+    return next((each for each in made if "got" in a and bool((each == a["got"]).all())), made[0])
+
+
+def _near(a: Any) -> Any:
+    """The submission's output, if no pixel is off by more than a few."""
+    got = a.get("got", (a["expected"] + 1).clamp(max=255))
+    return got if bool(((got - a["expected"]).abs() <= _FEW).all()) else None
+
+
 _SMALL = (_case(1, 1), _case(3, 3), _case(37, 53))
 _TIMED = (_case(4096, 4096),)
 
@@ -160,6 +195,22 @@ GRAYSCALE = Exercise(
             lambda a: (a["image"].sum(-1) / 3).floor(),
         ),
         _suspect("This is only the red channel.", lambda a: a["image"][..., 0]),
+        _suspect(
+            "A weight was multiplied with another byte: red is byte `3 * pixel` and has 77, green is the next and has "
+            "150, blue is the one after and has 29.",
+            _other_bytes,
+        ),
+        _suspect(
+            "The sum was not divided by 256, the sum of the weights: the result is `(sum + 128) >> 8`.", _other_divisor
+        ),
+        _suspect(
+            "The pixels were stored three bytes apart. `out` has one byte per pixel: only the index of `image` has the "
+            "factor 3.",
+            _three_apart,
+        ),
+        _suspect(
+            "Every pixel is nearly right: are the weights 77, 150 and 29, and is the result `(sum + 128) >> 8`?", _near
+        ),
     ),
     rules=Rules(_LIBRARY),
     hints=(

@@ -132,6 +132,40 @@ def _first_step_repeated(a: Any, b: Any) -> Iterator[Any]:
             yield k // tile * (a[:, :tile] @ b[:tile])
 
 
+def _one_stays(a: Any, b: Any) -> Iterator[Any]:
+    """Each step reads the first tile of one operand."""
+    k = a.shape[1]
+    for tile in _TILES:
+        if k > tile:
+            whole, left, right = k // tile * tile, a.new_zeros(a.shape), b.new_zeros(b.shape)
+            for at in range(0, k, tile):
+                width = min(tile, k - at)
+                left[:, at : at + width], right[at : at + width] = a[:, :width], b[:width]
+            yield a @ right
+            yield left @ b
+            if whole < k:  # the edge is that of the first tile
+                yield a[:, :whole] @ right[:whole]
+
+
+def _last_product_only(a: Any, b: Any) -> Iterator[Any]:
+    """Each product replaces the last one; past the end of K they are 0."""
+    k = a.shape[1]
+    yield a[:, -1:] @ b[-1:]
+    if any(k % tile for tile in _TILES):
+        yield 0 * (a @ b)
+
+
+def _short_tiles(a: Any, b: Any) -> Iterator[Any]:
+    """The loop over a tile leaves out its last element or its first."""
+    import torch
+
+    at = torch.arange(a.shape[1], device=a.device)
+    for tile in _TILES:
+        for missing in (tile - 1, 0):
+            kept = at % tile != missing
+            yield a[:, kept] @ b[kept]
+
+
 def _sums_continued(a: Any, b: Any) -> Iterator[Any]:
     """A block computes several tiles of `out` in turn and never sets its sums back to 0."""
     whole = a @ b
@@ -254,6 +288,19 @@ MATMUL_TILED = Exercise(
             "Every step along K multiplied the same two tiles: in step s, the tile of `a` starts at column s * STEP, "
             "and the tile of `b` at row s * STEP.",
             _one_of(_first_step_repeated),
+        ),
+        Suspect(
+            "Each step along K read the same tile of one operand. In step s, the tile of `a` starts at column s * "
+            "STEP, and the tile of `b` at row s * STEP.",
+            _one_of(_one_stays),
+        ),
+        Suspect(
+            "Only the last product is in the result: add each one with `+=`, which `=` replaces.",
+            _one_of(_last_product_only),
+        ),
+        Suspect(
+            "One element of each tile along K is missing: the loop over a tile runs from 0 to STEP - 1, both included.",
+            _one_of(_short_tiles),
         ),
         Suspect(
             "The sums of one tile of `out` were carried into the next: a block that computes several tiles must set "

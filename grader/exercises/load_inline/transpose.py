@@ -106,6 +106,44 @@ def _bounds_of_the_other(a: Any) -> Any:
     return None if undecided and height < _TOO_SMALL else got
 
 
+def _on_the_diagonal(a: Any) -> Any:
+    """The tiles on the diagonal are right, and the others were never written."""
+    import torch
+
+    height, width = a["x"].shape
+    row, column = (torch.arange(size, device=a["x"].device) for size in (width, height))
+    made = [
+        a["x"].t().masked_fill(row[:, None] // tile != column[None, :] // tile, float("nan"))
+        for tile in _TILES
+        if max(height, width) > tile
+    ]
+    return _fitting(a, made)
+
+
+def _part_of_a_tile(a: Any) -> Any:
+    """The rows that a thread stores in a tile of `out` all have the values of its first, or its columns."""
+    import torch
+
+    x = a["x"]
+    made = []
+    for tile in _TILES:
+        for step in (8, 4, 16):
+            if step < tile:
+                row, column = (torch.arange(size, device=x.device) for size in (x.shape[1], x.shape[0]))
+                made += [x[:, row // tile * tile + row % step].t(), x[column // tile * tile + column % step].t()]
+    return _fitting(a, made) if min(x.shape) >= _TOO_SMALL else None
+
+
+def _sizes_exchanged(a: Any) -> Any:
+    """`height` and `width` have each other's value; the grid may then cover only a part of `out`."""
+    height, width = a["x"].shape
+    if height == width or min(height, width) == 1:
+        return None
+    made = a["x"].reshape(width, height).t().reshape(width, height)
+    got = a.get("got")
+    return made if got is None else made.masked_fill(got.isnan(), float("nan"))
+
+
 def _read_too_early(a: Any) -> Any:
     """Every wrong element is NaN, which the simulator puts into uninitialised shared memory."""
     expected = a["x"].t()
@@ -155,6 +193,21 @@ TRANSPOSE = Exercise(
         Suspect(
             "Every tile of `out` is the first tile of `x`: does each block's read position depend on `blockIdx`?",
             lambda a: _chosen(a, _one_tile_everywhere),
+        ),
+        Suspect(
+            "Only the tiles on the diagonal of `out` were written: its rows start at `blockIdx.x * TILE`, and its "
+            "columns at `blockIdx.y * TILE`.",
+            _on_the_diagonal,
+            missing=True,
+        ),
+        Suspect(
+            "Some rows or columns of each tile repeat others. If a thread moves several elements, the index of the "
+            "tile changes from one to the next, both where it is written and where it is read.",
+            _part_of_a_tile,
+        ),
+        Suspect(
+            "`height` and `width` are exchanged on their way to the kernel: `x` has `height` rows and `width` columns.",
+            _sizes_exchanged,
         ),
         Suspect(
             "The row length is that of the other matrix: rows of `x` have `width` elements, rows of `out` have "

@@ -187,6 +187,41 @@ def _enough_are_zero(a: Any) -> Any:
     return rows if enough else None
 
 
+def _one_too_many(a: Any) -> Any:
+    """The samples of the next star begin too early. The last star reads past the end, so its row may hold anything."""
+    rows, got = a["expected"].clone(), a.get("got")
+    for row, (first, last) in enumerate(_ranges(a)[:-1]):
+        if last - first >= FEWEST:
+            part = slice(first, last + 1)
+            rows[row] = ladder_cases.lombscargle(a["t"][part], a["y"][part], a["freqs"])
+    if len(rows) < 2 or a["freqs"].numel() < _ENOUGH:
+        return None
+    if got is None:
+        return rows
+    long = [row for row, (first, last) in enumerate(_ranges(a)[:-1]) if last - first >= FEWEST]
+    near = (got - rows)[long].norm() <= _NEAR * (rows - a["expected"])[long].norm()
+    return got if bool(near) else None
+
+
+def _constant_rows(a: Any) -> Any:
+    got = a.get("got", a["expected"][:, :1].expand_as(a["expected"]))
+    if a["freqs"].numel() < _ENOUGH or not bool(got.isfinite().all()) or not got.any():
+        return None
+    return got if bool(got.isclose(got[:, :1], 1e-4, 1e-6).all()) else None
+
+
+def _only_the_first(a: Any) -> Any:
+    """The submission's output, if only the first star is right."""
+    got, expected = a.get("got"), a["expected"]
+    if len(expected) < 2 or a["freqs"].numel() < _ENOUGH:
+        return None
+    if got is None:
+        return expected[:1].expand_as(expected)
+    wrong = (got - expected).abs() > 1e-3 * expected.abs().amax(1, keepdim=True)
+    wrong |= ~got.isfinite()
+    return got if not bool(wrong[0].any()) and bool((wrong.double().mean(1)[1:] > 0.5).all()) else None
+
+
 def _few_are_not_zero(a: Any) -> Any:
     """The submission's output, if only the rows of stars with too few samples differ."""
     few = [last - first < FEWEST for first, last in _ranges(a)]
@@ -254,6 +289,10 @@ _SUSPECTS = (
         "The first sample of each star is missing: the loop starts at `offsets[s]`.", _bug(_without(slice(1, None)))
     ),
     Suspect(
+        "Each star also has the first sample of the next one: the loop ends before `offsets[s + 1]`.",
+        _one_too_many,
+    ),
+    Suspect(
         "tau is missing: without the time shift, cosine and sine are not orthogonal on unevenly spaced samples.",
         _bug(_without_tau),
     ),
@@ -265,6 +304,15 @@ _SUSPECTS = (
         f"Only the stars with exactly {FEWEST} samples are wrong: their power is 0 here, but {FEWEST} samples are "
         "enough.",
         _bug(_enough_are_zero),
+    ),
+    Suspect(
+        "Every frequency of a star has the same power: is `w` that of the thread's own frequency?",
+        _constant_rows,
+    ),
+    Suspect(
+        "The first star is right and later ones are wrong. Their samples begin at `offsets[s]`, not at 0, and end "
+        "before `offsets[s + 1]`: does every index into `t` and `y` run from the one to the other?",
+        _only_the_first,
     ),
 )
 

@@ -41,6 +41,7 @@ KINDS: dict[str, tuple[str, dict[str, tuple[float, float]]]] = {
         "scattered access", {"passes": (2.3, 2.7), "sectors": (8, 8), "megabytes": (200, 900)},
     ),
 }  # fmt: skip
+_SCATTERED = tuple(name for name, (_, ranges) in KINDS.items() if "sectors" in ranges)
 _USUAL = {"launches": (1, 2), "passes": (1.0, 1.0), "sectors": (4, 4), "per_sm": (4, 16), "megabytes": (64, 512)}
 _NEEDED = 4  # sectors of an access of 32 lanes with 4 bytes each
 _CLEAR, _MOST_OF_NONE = 1.5, 0.08
@@ -148,6 +149,15 @@ def _with(cause: str, cost: Callable[[float, float, dict[str, Any]], float]) -> 
     return answer
 
 
+def _inverted_waste(seen: dict[str, Any]) -> str:
+    turned = {"sectors_per_access": seen["sectors_needed"], "sectors_needed": seen["sectors_per_access"]}
+    return _largest(_costs(seen | turned), _WORTH * seen["time_us"])
+
+
+def _half_required(seen: dict[str, Any]) -> str:
+    return _largest(_costs(seen), 0.5 * seen["time_us"])
+
+
 def _all_but(*names: str) -> tuple[str, ...]:
     return tuple(name for name in KINDS if name not in names)
 
@@ -192,7 +202,10 @@ def _case(name: str) -> Case:
 
 _CASES = tuple(_case(name) for name in KINDS)
 
-_UNIT = "A cost has the wrong unit: 1 GB/s is 1000 bytes per microsecond, so divide bytes by `1000 * copy_gbps`."
+_UNIT = (
+    "A cost has the wrong unit, so that bytes seem to cost {}. 1 GB/s is 1000 bytes per microsecond: divide bytes by "
+    "`1000 * copy_gbps`."
+)
 
 NAME_CAUSE = Exercise(
     id="name_cause",
@@ -275,8 +288,41 @@ NAME_CAUSE = Exercise(
             _always_one,
             spares=tuple(name for name, (right, _) in KINDS.items() if right != "none"),
         ),
-        *(_suspect(_UNIT, _wrong_unit(factor)) for factor in (1e-3, 1e6)),
-        _suspect("The launches were left out. Each one after the first costs `launch_us`.", _launches_left_out),
+        _suspect(
+            "All bytes were counted as repeated traffic. Only those beyond `must_move_bytes` are repeated: subtract "
+            "the time to move these.",
+            _with("repeated traffic", lambda moving, waste, seen: moving),
+            breaks=("a kernel at its limit", "one launch of a short kernel"),
+        ),
+        _suspect(
+            "The waste of scattered access is inverted: it moves `sectors_per_access / sectors_needed` times as much.",
+            _inverted_waste,
+            spares=_all_but(*_SCATTERED),
+        ),
+        _suspect(
+            'Another share of the time was required: "none" is right only if no cause costs a tenth of `time_us`.',
+            _half_required,
+            spares=(
+                *(name for name in KINDS if KINDS[name][0] == "none"),
+                *("a launch per row", "three passes over the rows", "a warp along a column", "a grid of a few blocks"),
+            ),
+        ),
+        _suspect(
+            _UNIT.format("a thousand times as much"),
+            _wrong_unit(1e-3),
+            spares=("one launch of a short kernel",),
+            breaks=("a kernel at its limit", "a few launches more than one"),
+        ),
+        _suspect(
+            _UNIT.format("next to nothing"),
+            _wrong_unit(1e6),
+            breaks=("three passes over the rows", "a warp along a column"),
+        ),
+        _suspect(
+            "The launches were left out. Each one after the first costs `launch_us`.",
+            _launches_left_out,
+            spares=_all_but("a launch per row", "scattered access to a small tensor"),
+        ),
     ),
     hints=(
         "Compute four costs in microseconds, put them into a dict with the names as keys, and take the largest.",

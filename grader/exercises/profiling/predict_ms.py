@@ -37,8 +37,10 @@ def _answer_all(entry: Any, question: Any, out: Any) -> None:
 
     asked = from_bytes(question)
     found = [entry(operation, machine) for operation, machine in asked]
-    if None in found:
-        raise TypeError("it returned None: return the milliseconds as a number")
+    for milliseconds in found:
+        if milliseconds is None or isinstance(milliseconds, str):
+            kind = "None" if milliseconds is None else f"the text {milliseconds!r:.40}"
+            raise TypeError(f"it returned {kind}: return the milliseconds as a number")
     out.copy_(torch.tensor([float(milliseconds) for milliseconds in found]))
 
 
@@ -141,6 +143,8 @@ def _counts(operation: dict[str, Any], bug: str = "") -> tuple[float, float, flo
         computed = (1 if bug == "no additions" else 2) * m * n * k
         return batch * (m * k + k * n) * size, batch * m * n * size, computed * (1 if bug == "one computed" else batch)
     elements, columns = math.prod(operation["shape"]), operation["shape"][-1]
+    if bug == "sizes added":
+        elements = sum(operation["shape"])
     row = elements if bug == "whole row matrix" else columns
     one = bug == "one input"
     read = elements + {"add": 0 if one else elements, "add_row": 0 if one else row}.get(operation["kind"], 0)
@@ -157,7 +161,7 @@ def milliseconds(operation: dict[str, Any], machine: dict[str, float], bug: str 
     """The longer of two times: to move the operation's bytes, or to compute its operations."""
     read, written, operations = _counts(operation, bug)
     moved = {"reads only": read, "writes only": written}.get(bug, read + written)
-    per_s = {"gibibytes": 2**30, "gigabits": 1e9 / 8}.get(bug, 1e9)
+    per_s = {"gibibytes": 2**30, "gigabits": 1e9 / 8, "megabytes": 1e6}.get(bug, 1e9)
     memory_ms = 1e3 * moved / (machine["bandwidth_gbps"] * per_s)
     compute_ms = 1e3 * operations / (machine["tflops"] * (1e9 if bug == "gigaflops" else 1e12))
     if bug in ("memory only", "arithmetic only"):
@@ -241,14 +245,21 @@ PREDICT_MS = Exercise(
             _same_everywhere,
         ),
         Suspect("1 TFLOPS is 1e12 operations per second, not 1e9.", _shows("gigaflops")),
+        Suspect("1 GB/s is 1e9 bytes per second, not 1e6.", _shows("megabytes")),
         Suspect("1 GB/s is 1e9 bytes per second; 2**30 bytes are one GiB, 7 % more.", _shows("gibibytes")),
         Suspect(
-            "`bandwidth_gbps` is in gigabytes per second, not in gigabits: do not divide it by 8.", _shows("gigabits")
+            "`bandwidth_gbps` is in gigabytes per second, not in gigabits: do not divide it by 8, and count bytes, not "
+            "bits.",
+            _shows("gigabits"),
         ),
         Suspect("The two times were added. They overlap, so use the longer one.", _shows("sum")),
         Suspect("The shorter of the two times was used: use the longer one.", _shows("min")),
         Suspect("Only reads were counted: the result is written to memory as well.", _shows("reads only")),
         Suspect("Only writes were counted: the inputs are read from memory as well.", _shows("writes only")),
+        Suspect(
+            "The sizes in `shape` were added. The number of elements is their product, `math.prod(shape)`.",
+            _shows("sizes added", least=_CLEAR),
+        ),
         Suspect("Elements were counted, not bytes: a float16 element has two bytes.", _shows("elements")),
         Suspect("Every element was counted as 4 bytes: the size depends on `dtype`.", _shows("always four bytes")),
         Suspect(

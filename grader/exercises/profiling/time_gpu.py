@@ -12,6 +12,7 @@ from grader.protocol.channel import from_bytes, to_bytes
 _ROOM = 500  # bytes of JSON
 # The first call takes the time of so many extra calls, so that a mean of a few calls is not a multiple of one call's.
 _FIRST, _REAL_FIRST = 13.7, 64.5
+_OTHER_REPEATS = (6, 7, 8, 12, 15, 16, 40)  # some are near the time of a first call
 _REPEATS = (3, 5, 10, 20, 25, 30, 50, 100, 200, 500)
 _WITH_FIRST = (1, 2, 3, 4, 5, 6, 8, 10)
 _FLOATS = 1 << 27  # the largest tensor, 512 MiB
@@ -20,6 +21,7 @@ _FLOATS = 1 << 27  # the largest tensor, 512 MiB
 # ten or twenty calls. The minimum, the median and the mean stay within the budget.
 _OUTLIER, _WITH_OUTLIERS = 1.15, "a kernel with outliers"
 _MEAN = 1 + (_OUTLIER - 1) / 5
+_LAUNCH_MS = 1e-3  # no launch is shorter
 _FEWEST = 5  # calls in all: fewer hold at most a few measurements, besides the warm-up
 _TRIES = 3  # other work on the machine may disturb a correct timer
 
@@ -141,6 +143,17 @@ def _an_outlier(a: Any) -> Any:
     return a["expected"] * _OUTLIER / _MEAN if "outlier" in from_bytes(a["work"]) else None
 
 
+def _negative(a: Any) -> Any:
+    got = a.get("got", -a["expected"])
+    return got if float(got) < 0 else None
+
+
+def _next_to_nothing(a: Any) -> Any:
+    """A time shorter than any launch, in milliseconds."""
+    got = a.get("got", a["expected"] * 0 + 1e-4)
+    return got if float(got) < _LAUNCH_MS and float(a["expected"]) != _FEWEST else None
+
+
 def _few_calls(a: Any) -> Any:
     """The output, if it is the number of calls: only that is a whole number that is expected to be `_FEWEST`."""
     counts = float(a["expected"]) == _FEWEST
@@ -152,6 +165,15 @@ def _between(sentence: str, least: float, most: float) -> Suspect:
     return Suspect(sentence, _times_expected((least + most) / 2), relative=(most - least) / (most + least))
 
 
+_EXCHANGED = "The time is negative, so the two clock readings are exchanged: write `start.elapsed_time(end)`."
+_NOTHING = (
+    "Hardly any time passed, so `function` was not called between the two clock readings. A call has parentheses: "
+    "`function()`."
+)
+_NANOSECONDS = (
+    "This is the time in nanoseconds, but the exercise requires milliseconds: `time.perf_counter_ns()` counts "
+    "nanoseconds, so divide by 1e6."
+)
 _SECONDS = (
     "This is the time in seconds, but the exercise requires milliseconds: `time.perf_counter()` counts seconds, "
     "`elapsed_time` milliseconds."
@@ -207,9 +229,13 @@ TIME_GPU = Exercise(
     answers=("milliseconds",),
     suspects=(
         Suspect(_SINGLE_SHOT, _few_calls),
+        Suspect(_EXCHANGED, _negative),
+        Suspect(_NOTHING, _next_to_nothing),
+        Suspect(_NANOSECONDS, _times_expected(1e6), relative=0.06),
         Suspect(_SECONDS, _times_expected(1e-3), relative=0.06),
         Suspect(_MICROSECONDS, _times_expected(1e3), relative=0.06),
         *(Suspect(_TOTAL, _times_expected(repeats), relative=0.05) for repeats in _REPEATS),
+        *(Suspect(_TOTAL, _times_expected(repeats), relative=0.005) for repeats in _OTHER_REPEATS),
         *(Suspect(_FIRST_CALL, _with_first(repeats), relative=0.12) for repeats in _WITH_FIRST),
         Suspect(
             _SINGLE_TIME, _an_outlier, relative=0.04, spares=tuple(name for name in _KINDS if name != _WITH_OUTLIERS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -215,6 +216,15 @@ def _share(spans: Sequence[_Span]) -> float:
     return _length(_merged(spans)) / _extent(spans) if spans else 0.0
 
 
+def _signed(spans: Iterable[_Span]) -> float:
+    """The busy time, from which work that ends before earlier work is subtracted."""
+    busy, latest = 0.0, -math.inf
+    for start, end in spans:
+        busy += end - max(start, latest)
+        latest = max(latest, end)
+    return busy
+
+
 def _gap(spans: Sequence[_Span]) -> float:
     """The longest time from an end to the next start, in the given order, or 0."""
     return max((after[0] - before[1] for before, after in itertools.pairwise(spans)), default=0.0)
@@ -254,6 +264,9 @@ def _found(text: bytes) -> dict[str, float]:
         "share: time": _length(_merged(work)),
         "share: percent": 100 * share,
         "share: trace": _length(_merged(work)) / _extent(everything),
+        "share: from 0": _length(_merged(work)) / max(end for _, end in work),
+        "share: signed": _signed(in_order) / _extent(work),
+        "share: order": gap,
         "share: streams": _length(work) / _extent(work) / len(streams),
         "gap": gap,
         "gap: file": _gap(work),
@@ -262,6 +275,8 @@ def _found(text: bytes) -> dict[str, float]:
         "gap: kernels": _gap(_merged(only_kernels)),
         "gap: rows": _gap(_merged(rows)),
         "gap: ms": gap / 1e3,
+        "gap: sum": _extent(work) - _length(_merged(work)),
+        "gap: last": max(0.0, _gap(_merged(work)[-2:])),
         "gap: streams": max(_gap(_merged(spans)) for spans in of_streams),
     }
 
@@ -287,7 +302,7 @@ def _suspect(bug: str, sentence: str) -> Suspect:
     def output(inputs: Any) -> Any:
         found = _of(inputs)
         others = [value for key, value in found.items() if key != bug and key.partition(":")[0] == name]
-        if any(abs(found[bug] - value) <= 2e-3 * abs(value) for value in others):
+        if any(abs(found[bug] - value) <= 2e-3 * abs(value) + 1e-6 for value in others):
             return None  # the bug does not show here, or another bug gives the same answer
         answers = inputs.get("got", inputs.get("expected", _oracle(inputs))).clone()
         answers[at] = found[bug]
@@ -350,6 +365,17 @@ TRACE_FACTS = Exercise(
             "share: rows",
             "Ranges or synchronisations were counted as work: they are on the GPU's rows, but run nothing.",
         ),
+        _suspect(
+            "share: order", "The answers are in another order: first the count, then the busy share, then the gap."
+        ),
+        _suspect(
+            "share: from 0",
+            "The span was counted from time 0. It should run from the GPU's first start to its last end.",
+        ),
+        _suspect(
+            "share: signed",
+            "Work that ends before earlier work was counted as a negative time: it adds nothing, `max(0, …)`.",
+        ),
         _suspect("share: idle", "This is the idle share: the answer is 1 minus it."),
         _suspect("share: time", "This is the busy time in µs, not its share of the span."),
         _suspect("share: percent", "The share is in per cent: return a number from 0 to 1."),
@@ -359,6 +385,8 @@ TRACE_FACTS = Exercise(
         _suspect(
             "share: streams", "The share was averaged over the streams. The GPU is busy while any stream has work."
         ),
+        _suspect("gap: sum", "This is the sum of all gaps: the answer is the longest one."),
+        _suspect("gap: last", "This is the last gap. Keep the longest one so far: `gap = max(gap, …)`."),
         _suspect("gap: ms", "The gap is in ms: traces use µs, and so must the answer."),
         _suspect(
             "gap: starts", "This is the longest time between two starts: a gap starts when the previous work ends."

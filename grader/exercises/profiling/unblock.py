@@ -82,16 +82,18 @@ def _draw(case: Case, source: Any, machine: Any = None) -> dict[str, Any]:
 
 
 def _pipeline(a: Any, *, over: Any = 1, unbiased: bool = True, clip: bool | str = True, halve: str = "row",
-              gained: str = "last", dead: str = "zero", centred: bool = True) -> Any:  # fmt: skip
+              gained: str = "last", dead: str = "zero", centred: bool = True,
+              squared: bool = False, bound: float = 3.0) -> Any:  # fmt: skip
     """The pipeline over whole matrices; the keywords are ways to get it wrong."""
     import torch
 
     x, gain = a["x"], a["gain"][:, None]
     low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
     std, mean = torch.std_mean(x, dim=over, keepdim=True, correction=1 if unbiased else 0)
-    z = (x - mean if centred else x) / std
+    z = (x - mean if centred else x) / (std**2 if squared else std)
     z = z * gain if gained == "first" else z
-    z = z.clamp(-3, 3) if clip is True else z
+    z = z.clamp(-bound, bound) if clip is True else z
+    z = z.clamp(max=3) if clip == "high" else z.clamp(min=-3) if clip == "low" else z
     saturated: Any = torch.maximum(low.abs(), high.abs()) > _FULL_SCALE
     halved = {"row": saturated, "any": saturated.any(), "element": x.abs() > _FULL_SCALE, "none": x.isinf(),
               "high": high > _FULL_SCALE}[halve]  # fmt: skip
@@ -101,6 +103,44 @@ def _pipeline(a: Any, *, over: Any = 1, unbiased: bool = True, clip: bool | str 
     if dead == "zero":
         return torch.where(low == high, 0.0, z)
     return torch.where((low == high).any(), 0.0 * x, z) if dead == "any" else z
+
+
+def _one_end_clipped(a: Any) -> Any:
+    made = [_pipeline(a, clip=clip) for clip in ("high", "low")]
+    return None if _not_clipped(a) is None else _fitting(a, made)
+
+
+def _not_clipped(a: Any) -> Any:
+    """The values as they are, where some are beyond each bound: otherwise one bound alone may be missing."""
+    made = _pipeline(a, clip=False)
+    at_both_ends = not any(made.equal(_pipeline(a, clip=clip)) for clip in ("high", "low"))
+    return made if at_both_ends else None
+
+
+def _clipped_elsewhere(a: Any) -> Any:
+    """The output with the bound that its largest magnitude shows, if that is one for all rows."""
+    low, high = a["x"].amin(1, keepdim=True), a["x"].amax(1, keepdim=True)
+    plain = ((low.abs().maximum(high.abs()) <= _FULL_SCALE) & (low < high))[:, 0]
+    got = a.get("got", _pipeline(a, bound=2.0))
+    bounds = (got / a["gain"][:, None]).abs()[plain].amax(1) if bool(plain.any()) else got.new_zeros(0)
+    bound = float(bounds.amax()) if len(bounds) else 3.0
+    return _pipeline(a, bound=bound) if bool((bounds - bound).abs().lt(1e-3).sum() > 1) else None
+
+
+def _plain_rows_halved(a: Any) -> Any:
+    """The submission's output, if saturated rows are right and each other row is right or half of that."""
+    import torch
+
+    got, expected = a.get("got", a["expected"] / 2), a["expected"]
+    low, high = a["x"].amin(1, keepdim=True), a["x"].amax(1, keepdim=True)
+    saturated = torch.maximum(low.abs(), high.abs()) > _FULL_SCALE
+    right, halved = (got.isclose(each, 1e-3, 1e-6).all(1, keepdim=True) for each in (expected, expected / 2))
+    return got if bool((right | (halved & ~saturated)).all()) else None
+
+
+def _fitting(a: Any, made: list[Any]) -> Any:
+    fits = (each for each in made if "got" in a and bool(each.isclose(a["got"], 1e-3, 1e-6).all()))
+    return next(fits, made[0])
 
 
 _FEW = 5  # rows: with fewer, a wait for each row is no more than a wait for the whole matrix
@@ -182,7 +222,16 @@ UNBLOCK = Exercise(
             "The standard deviation uses a divisor of n. `row.std()` divides by n - 1, and the result must not change.",
             lambda a: _pipeline(a, unbiased=False),
         ),
-        Suspect("Outliers were not clipped to 3 standard deviations.", lambda a: _pipeline(a, clip=False)),
+        Suspect("Outliers were not clipped to 3 standard deviations.", _not_clipped),
+        Suspect("Only one end was clipped: both -3 and 3 are bounds.", _one_end_clipped),
+        Suspect(
+            "The rows were clipped at another value: the bounds are -3 and 3 standard deviations.",
+            _clipped_elsewhere,
+        ),
+        Suspect(
+            "The values were divided by the variance: divide by its root, the standard deviation.",
+            lambda a: _pipeline(a, squared=True),
+        ),
         Suspect(
             "Saturated rows were not halved. Test the raw readings, before they are centred.",
             lambda a: _pipeline(a, halve="none"),
@@ -190,6 +239,12 @@ UNBLOCK = Exercise(
         Suspect(
             "One saturated row made every row halved: the branch needs a condition for each row.",
             lambda a: _pipeline(a, halve="any"),
+            spares=tuple(case.name for case in _CASES[:4]),
+        ),
+        Suspect(
+            "Rows without a saturated reading were halved: a row is saturated if a raw reading is above 100 or below "
+            "-100.",
+            _plain_rows_halved,
         ),
         Suspect(
             "Rows that are saturated at the negative end were not halved: a reading below -100 counts as well.",

@@ -126,6 +126,47 @@ def _diagonal_not_masked(q: Any, k: Any, v: Any, causal: bool) -> Iterator[Any]:
             yield _attend(q, k, v, causal, seen=at[None, :] < ends[:, None])
 
 
+def _masked_within_tiles(q: Any, k: Any, v: Any, causal: bool) -> Iterator[Any]:
+    """The keys, or the keys and the rows, are counted from the start of their tile."""
+    import torch
+
+    at = torch.arange(q.shape[1], device=q.device)
+    for across in _TILES if causal else ():
+        yield _attend(q, k, v, causal, seen=at[None, :] % across <= at[:, None])
+        for down in _TILES:
+            yield _attend(q, k, v, causal, seen=at[None, :] % across <= at[:, None] % down)
+
+
+def _later_keys_are_zero(q: Any, k: Any, v: Any, causal: bool) -> Iterator[Any]:
+    """All later keys, or those up to the end of a tile."""
+    import torch
+
+    if not causal:
+        return
+    at = torch.arange(q.shape[1], device=q.device)
+    scores = _scores(q, k, False).masked_fill(~_seen(q.shape[1], q, True), 0.0)
+    yield scores.softmax(2) @ v
+    for down in _TILES:
+        ends = (at // down + 1) * down
+        yield scores.masked_fill(at[None, :] >= ends[:, None], float("-inf")).softmax(2) @ v
+
+
+def _divided_in_each_step(q: Any, k: Any, v: Any, causal: bool) -> Iterator[Any]:
+    """Divided by the sum after each tile; and perhaps once more at the end."""
+    scores = _scores(q, k, causal)
+    for tile in _TILES:
+        row_max, sums, total = scores[..., :1] * 0 - 1e38, scores[..., :1] * 0, 0.0 * q
+        for start in range(0, q.shape[1], tile):
+            some = scores[..., start : start + tile]
+            new_max = row_max.maximum(some.amax(2, keepdim=True))
+            weights, factor = (some - new_max).exp(), (row_max - new_max).exp()
+            sums = sums * factor + weights.sum(2, keepdim=True)
+            total = (total * factor + weights @ v[:, start : start + tile]) / sums
+            row_max = new_max
+        yield total
+        yield total / sums
+
+
 def _by_tiles(q: Any, k: Any, causal: bool, tile: int) -> tuple[Any, Any]:
     """The weights exp(score - maximum so far) of each key, and the factor that brings each to the last maximum."""
     import torch
@@ -226,6 +267,26 @@ def _small_weights_missing(a: Any) -> Any:
     return _one_of(alone)(a) if a["q"].shape[0] == 1 else None
 
 
+def _nan_everywhere(a: Any) -> Any:
+    return a["expected"] * float("nan")
+
+
+def _rows_missing(a: Any) -> Any:
+    """The output, if whole rows were never written and the others are right; a single row shows nothing."""
+    expected = a["expected"]
+    if expected.shape[1] == 1:
+        return None
+    got = a.get("got")
+    if got is None:
+        made = expected.clone()
+        made[:, expected.shape[1] // 2 :] = float("nan")
+        return made
+    missing = got.isnan()
+    rows = missing.all(2)
+    right = missing | got.isclose(expected, 1e-2, 4e-3)
+    return got if bool(rows.any()) and bool((missing.any(2) == rows).all()) and bool(right.all()) else None
+
+
 def _read_padding(a: Any) -> Any:
     """NaN in a case with padded rows: only the padding holds NaN there."""
     if tuple(a["q"].shape) not in PADDED_SHAPES:
@@ -256,6 +317,7 @@ def suspects(cases: Sequence[Case]) -> tuple[Suspect, ...]:
             "The accumulator is a float16, but its sums here exceed 65,504, the largest float16. Accumulate in "
             "float32, `tl.zeros(…, dtype=tl.float32)`, and round at the store.",
             _float16_sums,
+            spares=all_but(BEYOND),
         ),
         Suspect(
             "The maximum was not subtracted, or the running maximum started above every score: `exp` of these scores "
@@ -308,6 +370,15 @@ def suspects(cases: Sequence[Case]) -> tuple[Suspect, ...]:
             _one_of(_wrong_triangle),
         ),
         Suspect(
+            "The causal mask compares places within a tile. It needs places in the sequence: add the start of the "
+            "tile to the keys, and that of the program to the rows.",
+            _one_of(_masked_within_tiles),
+        ),
+        Suspect(
+            "Later keys are not masked: their scores are 0, and exp of that is in the sum. Set the scores to -∞.",
+            _one_of(_later_keys_are_zero),
+        ),
+        Suspect(
             "Tiles on the diagonal are not masked: later tiles are skipped, but within the last tile a row sees later "
             "keys. Set those scores to -∞.",
             _one_of(_diagonal_not_masked),
@@ -328,7 +399,8 @@ def suspects(cases: Sequence[Case]) -> tuple[Suspect, ...]:
             _one_of(_nothing_rescaled),
         ),
         Suspect(
-            "Only the last tile of keys reached the output: add each tile's product to the accumulator.",
+            "Only the last tile of keys reached the output. Is each tile's product added to the accumulator, and is "
+            "the new maximum kept for the next tile, `row_max = new_max`?",
             _one_of(_last_tile),
         ),
         Suspect(
@@ -337,7 +409,28 @@ def suspects(cases: Sequence[Case]) -> tuple[Suspect, ...]:
             _one_of(_keys_past_the_end),
         ),
         Suspect("The accumulator was stored without division by the sum of its row.", _one_of(_not_divided)),
+        Suspect(
+            "The accumulator was divided by the sum in each step: divide once, after the loop.",
+            _one_of(_divided_in_each_step),
+        ),
         Suspect("`q` and `k` are exchanged: the rows of the scores belong to `q`.", _one_of(_q_and_k_exchanged)),
+        Suspect(
+            "`k` and `v` are exchanged: the scores are the product of `q` and `k`, the output that of the weights and "
+            "`v`.",
+            _one_of(lambda q, k, v, causal: iter([_attend(q, v, k, causal)])),
+        ),
+        Suspect(
+            "Every result is NaN. Is the factor `exp(old_max - new_max)`? The other way round it is infinite in the "
+            "first step, and infinity times 0 is NaN.",
+            _nan_everywhere,
+            breaks=tuple(case.name for case in cases),
+        ),
+        Suspect(
+            "Some rows were never written, and what was written is right. The grid has `triton.cdiv(length, BLOCK_M)` "
+            "programs per head, and its axes are in the order of `program_id(0)` and `program_id(1)`.",
+            _rows_missing,
+            missing=True,
+        ),
         Suspect(
             "Every head read head 0, of all inputs or of one: do the pointers of `q`, `k`, `v` and `out` depend on the "
             "head?",

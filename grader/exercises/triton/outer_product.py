@@ -145,13 +145,13 @@ OUTER_PRODUCT = Exercise(
         ),
         Suspect(
             "Only the first columns of `out` were written. Does the grid have a second axis, with enough programs, "
-            "`triton.cdiv(N, BLOCK_N)`, and do the columns come from `tl.program_id(1)`?",
+            "`triton.cdiv(N, BLOCK_N)`, and do the columns begin at `tl.program_id(1) * BLOCK_N`?",
             _only_first(1),
             missing=True,
         ),
         Suspect(
             "Only the first rows of `out` were written. Does the first axis of the grid have enough programs, "
-            "`triton.cdiv(M, BLOCK_M)`, and do the rows come from `tl.program_id(0)`?",
+            "`triton.cdiv(M, BLOCK_M)`, and do the rows begin at `tl.program_id(0) * BLOCK_M`?",
             _only_first(0),
             missing=True,
         ),

@@ -151,7 +151,8 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
             missing=True,
         ),
         Suspect(
-            "Whole tiles of `out` were never written: some program must compute each tile. In row order, the tile is "
+            "Whole tiles of `out` were never written: some program must compute each tile. The grid has `cdiv(M, "
+            "BLOCK_M) * cdiv(N, BLOCK_N)` programs, unless they loop over tiles. In row order, the tile is "
             "`pid // tiles_n` and `pid % tiles_n`. In grouped order, the last group may have fewer rows: use "
             "`min(tiles_m - first, GROUP)` instead of `GROUP`. A grid of two axes has them in the order of "
             "`program_id(0)` and `program_id(1)`.",
@@ -190,6 +191,11 @@ def suspects(activation: Activation = lambda product: product) -> tuple[Suspect,
             "accumulator)`? Does the mask include later steps: `K - k` if k counts elements, `K - k * BLOCK_K` if it "
             "counts tiles?",
             one_of(_single_step),
+        ),
+        Suspect(
+            "The sum so far was added twice in each step: `tl.dot(a, b, accumulator)` already contains it. Write "
+            "`accumulator = tl.dot(a, b, accumulator)`, or `accumulator += tl.dot(a, b)`.",
+            one_of(_added_twice),
         ),
         Suspect(
             "Tiles were multiplied element by element: `a * b` is not a product of matrices. Use `tl.dot(a, b, "
@@ -325,6 +331,15 @@ def _single_step(a: Any, b: Any) -> Iterator[Any]:
         last = (k - 1) // tile * tile
         yield a[:, last:] @ b[last:]
         yield a[:, :tile] @ b[:tile]
+
+
+def _added_twice(a: Any, b: Any) -> Iterator[Any]:
+    for tile in _TILES:
+        if (k := a.shape[1]) > tile:
+            total: Any = 0.0
+            for at in range(0, k, tile):
+                total = 2 * total + a[:, at : at + tile] @ b[at : at + tile]
+            yield total
 
 
 def _element_by_element(a: Any, b: Any) -> Iterator[Any]:

@@ -111,6 +111,15 @@ def logarithm(a: Any) -> Any:
     return x.log_softmax(dim=1) if x.shape[1] > 1 else None
 
 
+def all_one(a: Any) -> Any:
+    return a["expected"] * 0 + 1
+
+
+def of_the_negative(a: Any) -> Any:
+    x = a["x"]
+    return None if x.isinf().any() else (-x).softmax(dim=1)
+
+
 def power_of_two(a: Any) -> Any:
     return (a["x"] * math.log(2)).softmax(dim=1)
 
@@ -126,6 +135,16 @@ def rounded_to_half(a: Any) -> Any:
     return next(iter(fitting or made))
 
 
+def right_but_for_a_factor(arrays: Any) -> Any:
+    expected = arrays["expected"]
+    if expected.shape[1] == 1:
+        return None
+    got = arrays.get("got", expected * 0.9)
+    share = got.sum(1, keepdim=True)
+    same = share.isfinite().all() and got.isclose(share * expected, 1e-3, 1e-12).all()
+    return got if bool(same) and not bool(share.isclose(share.new_ones(1), 1e-3).all()) else None
+
+
 _ORDINARY = 80.0  # exp of a larger value overflows a float32
 _NOTHING_MASKED = ("3 × 128",)  # a power of two
 _SMALL_VALUES = ("3 × 128", "83 × 781", "260 × 33", "1823 × 781")
@@ -139,6 +158,15 @@ KINDS_OF_EXPONENTIAL = (
         "This is the logarithm of the softmax: store the exponentials, divided by their sum.", logarithm, relative=1e-4
     ),
     Suspect(
+        "Every element is 1: each exponential was divided by itself, not by the sum of its row, `tl.sum(…, axis=0)`.",
+        all_one,
+    ),
+    Suspect(
+        "The sign in the exponential is wrong: this is the softmax of -x. Subtract the maximum from `x`, not `x` from "
+        "the maximum.",
+        of_the_negative,
+    ),
+    Suspect(
         "Powers of 2 were taken, not of e: `tl.exp2(x)` is 2 to the power of x. Use `tl.exp`, or multiply x by "
         "log2(e), 1.4426950408889634.",
         power_of_two,
@@ -150,6 +178,11 @@ KINDS_OF_EXPONENTIAL = (
         rounded_to_half,
         relative=1e-5,
     ),
+)
+RIGHT_BUT_FOR_A_FACTOR = Suspect(
+    "Each row is right but for a factor. Do the numerator and all terms of the denominator belong to the same "
+    "maximum? Is each element counted exactly once?",
+    right_but_for_a_factor,
 )
 SOFTMAX = Exercise(
     id="softmax",
@@ -242,6 +275,7 @@ SOFTMAX = Exercise(
             "Every row has the result of row 0: does the row's pointer depend on `program_id`?", first_row_everywhere
         ),
         *KINDS_OF_EXPONENTIAL,
+        RIGHT_BUT_FOR_A_FACTOR,
     ),
     rules=Rules(
         ("softmax", "_softmax", "log_softmax", "_log_softmax", "softmin", "logsumexp", "exp", "Softmax", "LogSoftmax")

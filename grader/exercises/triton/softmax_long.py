@@ -13,6 +13,7 @@ from typing import Any
 from grader.exercise import Array, Budget, Case, Gate, Suspect
 from grader.exercises.triton.softmax import (
     KINDS_OF_EXPONENTIAL,
+    RIGHT_BUT_FOR_A_FACTOR,
     SOFTMAX,
     first_row_everywhere,
     no_max_subtracted,
@@ -179,16 +180,6 @@ def _nan_in_whole_pieces(arrays: Any) -> Any:
     return None if x.shape[1] % max(_PIECES) or x.isinf().any() else arrays["expected"] * float("nan")
 
 
-def _right_but_for_a_factor(arrays: Any) -> Any:
-    expected = arrays["expected"]
-    if expected.shape[1] == 1:
-        return None
-    got = arrays.get("got", expected * 0.9)
-    share = got.sum(1, keepdim=True)
-    same = share.isfinite().all() and got.isclose(share * expected, _CLOSE, 1e-12).all()
-    return got if bool(same) and not bool(share.isclose(share.new_ones(1), _CLOSE).all()) else None
-
-
 def _long(sums: Any) -> Any:
     return lambda arrays: _fitting(arrays, sums(arrays["x"]))
 
@@ -272,11 +263,7 @@ SOFTMAX_LONG = replace(
             "The other way round it is infinite in the first piece, and infinity times 0 is NaN.",
             _nan_in_whole_pieces,
         ),
-        Suspect(
-            "Each row is right but for a factor. Do the numerator and all terms of the denominator belong to the same "
-            "maximum? Is each element counted exactly once?",
-            _right_but_for_a_factor,
-        ),
+        RIGHT_BUT_FOR_A_FACTOR,
         *KINDS_OF_EXPONENTIAL,
     ),
     hints=(

@@ -3,7 +3,7 @@
 import pytest
 
 from grader.exercises import find
-from grader.exercises.numba_cupy.ladder_rungs import OF_COMPILED
+from grader.exercises.numba_cupy.ladder_compiled import OF_COMPILED
 
 _GOOD = {"float64": 12, "reductions": 4, "fast_sines": 22, "bound": 1, "capped": 32, "double": 0, "per_sine": 12}
 

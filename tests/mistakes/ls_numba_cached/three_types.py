@@ -1,0 +1,35 @@
+# mistake: the signature lists three types
+# says: The signature lists 3 types
+# runs: simulator
+
+import math
+
+from numba import cuda, from_dtype, void
+
+kernels = {}
+
+
+def power(t, y, freqs, out):
+    for i in range(cuda.grid(1), freqs.size, cuda.gridsize(1)):
+        w = freqs[i]
+        xc = xs = cc = ss = cs = 0.0
+        for j in range(t.size):
+            c, s = math.cos(w * t[j]), math.sin(w * t[j])
+            xc += y[j] * c
+            xs += y[j] * s
+            cc += c * c
+            ss += s * s
+            cs += c * s
+        tau = math.atan2(2.0 * cs, cc - ss) / (2.0 * w)
+        c, s = math.cos(w * tau), math.sin(w * tau)
+        along = (c * xc + s * xs) ** 2 / (c * c * cc + 2.0 * c * s * cs + s * s * ss)
+        across = (c * xs - s * xc) ** 2 / (c * c * ss - 2.0 * c * s * cs + s * s * cc)
+        out[i] = 0.5 * (along + across)
+
+
+def ls_numba_cached(t, y, freqs, out):
+    if out.dtype not in kernels:
+        vector = from_dtype(out.dtype)[::1]
+        kernels[out.dtype] = cuda.jit(void(vector, vector, vector))(power)
+    blocks = 20 * cuda.get_current_device().MULTIPROCESSOR_COUNT
+    kernels[out.dtype][blocks, 128](t, y, freqs, out)

@@ -1,0 +1,17 @@
+# mistake: all bytes count as repeated
+# says: All bytes were counted as repeated traffic.
+# runs: anywhere
+
+
+def name_cause(evidence):
+    bytes_per_us = 1000 * evidence["copy_gbps"]
+    moving = evidence["moved_bytes"] / bytes_per_us
+    scattered = moving * evidence["sectors_per_access"] / evidence["sectors_needed"]
+    costs = {
+        "launches": (evidence["launches"] - 1) * evidence["launch_us"],
+        "repeated traffic": moving,
+        "scattered access": scattered - moving,
+        "few blocks": scattered * (max(1, evidence["sms"] / evidence["blocks"]) - 1),
+    }
+    cause = max(costs, key=costs.get)
+    return cause if costs[cause] >= evidence["time_us"] / 10 else "none"

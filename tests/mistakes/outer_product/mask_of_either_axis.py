@@ -1,0 +1,23 @@
+# mistake: the conditions of the mask are joined with `or`
+# says: join conditions with `&`
+# runs: anywhere
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def outer_kernel(u_ptr, v_ptr, out_ptr, M, N, stride_m, stride_n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    u = tl.load(u_ptr + rows, mask=rows < M)
+    v = tl.load(v_ptr + columns, mask=columns < N)
+    places = rows[:, None] * stride_m + columns[None, :] * stride_n
+    inside = (rows[:, None] < M) | (columns[None, :] < N)
+    tl.store(out_ptr + places, u[:, None] * v[None, :], mask=inside)
+
+
+def outer_product(u, v, out):
+    M, N = out.shape
+    grid = (triton.cdiv(M, 32), triton.cdiv(N, 64))
+    outer_kernel[grid](u, v, out, M, N, *out.stride(), BLOCK_M=32, BLOCK_N=64)

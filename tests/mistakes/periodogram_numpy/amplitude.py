@@ -1,0 +1,17 @@
+# mistake: the square root of the power is returned
+# says: This is the amplitude
+# runs: anywhere
+
+import numpy as np
+
+
+def periodogram_numpy(t, y, freqs):
+    phase = freqs[:, None] * t
+    cosine, sine = np.cos(phase), np.sin(phase)
+    xc, xs = cosine @ y, sine @ y
+    cc, ss, cs = (cosine**2).sum(axis=1), (sine**2).sum(axis=1), (cosine * sine).sum(axis=1)
+    angle = np.arctan2(2 * cs, cc - ss) / 2
+    c, s = np.cos(angle), np.sin(angle)
+    along = (c * xc + s * xs) ** 2 / (c**2 * cc + 2 * c * s * cs + s**2 * ss)
+    across = (c * xs - s * xc) ** 2 / (c**2 * ss - 2 * c * s * cs + s**2 * cc)
+    return np.sqrt((along + across) / 2)

@@ -1,0 +1,15 @@
+# mistake: each gap replaces the one before
+# says: This is the last gap.
+# runs: anywhere
+
+
+def trace_facts(events):
+    work = [e for e in events if e["ph"] == "X" and e["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")]
+    spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in work)
+    begin = end = spans[0][0]
+    busy = gap = 0.0
+    for start, stop in spans:
+        gap = start - end
+        busy += max(0.0, stop - max(start, end))
+        end = max(end, stop)
+    return sum(e["cat"] == "kernel" for e in work), busy / (end - begin), gap
