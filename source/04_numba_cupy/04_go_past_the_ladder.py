@@ -318,8 +318,8 @@ benchmark(ls_open)
 # These are the results of the course's kernels. *Digits* are those that are correct at the worst frequency, relative
 # to the highest peak. *FFT* and *interpolation* are other algorithms: the section *Change the algorithm* explains the
 # first, and the last question of *Extra credit* explains the second. *SciPy*, *nifty-ls* and *astropy* are libraries,
-# which *What you would use* returns to; here they run on the CPU. SciPy was timed on another day than for the ladders'
-# tables, in another installation.
+# which *What you would use* returns to; only *nifty-ls with cuFINUFFT* runs on the GPU. SciPy was timed on another day
+# than for the ladders' tables, in another installation.
 
 # %%
 recorded("ladder/past", "median_ms", "ratio_vs_last_rung", "registers", "correct_digits")
@@ -436,7 +436,8 @@ for width, error in errors.items():
 #
 # <details><summary>Answer</summary>
 #
-# Compare with the row *FFT* in the table above.
+# Compare with the row *FFT* in the table above. It transforms 16,384 frequencies at a time: a grid that is short enough
+# is read and written only once.
 #
 # </details>
 #
@@ -487,8 +488,9 @@ count_predictions()
 #   peak (`false_alarm_probability`). `method="fast"` is Press and Rybicki's algorithm. `method="fastnifty"`, in newer
 #   versions, calls nifty-ls.
 # - **Many frequencies, many digits**: [nifty-ls](https://github.com/flatironinstitute/nifty-ls). It is the last section
-#   of this notebook as a library, on the CPU with FINUFFT and on the GPU with cuFINUFFT. It also takes batches of series
-#   that share their times.
+#   of this notebook as a library, on the CPU with FINUFFT and on the GPU with cuFINUFFT. Give it `dy` there: without the
+#   errors, version 1.1 divides the power by the number of samples. It also takes batches of series that share their
+#   times.
 # - **The transform itself**: [FINUFFT and cuFINUFFT](https://finufft.readthedocs.io/), for one to three dimensions.
 # - **SciPy's `lombscargle`** computes the direct sums. It is simple and accurate, and it is the right choice for a
 #   few thousand pairs, or to test another method. All *times SciPy's direct sums* in this chapter compare with it,
