@@ -25,7 +25,10 @@ _VARIABLE = (
     r"(?<!const )(?<!constexpr )\b(?:int|unsigned|size_t|long|short|char|auto|\w+_t)"
     r"\s+(?:\w+[^;,(){{}}]*,\s*)*{}\b\s*[=;:,)]"
 )
+_CONSTANT = r"\bconst(?:expr)?\b[^;,(){{}}=\[]*\b{}\b"
 _OF_A_THREAD = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+_OF_STATEMENTS = ("return", "case", "else", "do")
+_NO_TYPE = re.compile(r"\([^()&][^()]*\)|=[^,]*")  # of a function pointer's parameters, or a default argument
 
 
 @dataclass
@@ -60,10 +63,22 @@ def _calls(tokens: list[Token], parts: list[Part]) -> list[tuple[int, str]]:
         code = [at for at in range(part.body, part.end) if not tokens[at].blank]
         for before, at, after in zip(code, code[1:], code[2:], strict=False):
             called = tokens[at].text in host and tokens[after].text in ("(", "<")
-            if called and tokens[before].text not in (".", "->", "::") and tokens[before].kind != "word":
+            elsewhere = tokens[before].text in (".", "->", "::") or tokens[before].kind == "word"
+            if called and not elsewhere and not _has_own(tokens, part, tokens[at].text):
                 said = CALLED.format(tokens[at].text, f'{kind} function("{part.name}")')
                 found.append((_line(tokens, at), said))
     return found
+
+
+def _has_own(tokens: list[Token], part: Part, name: str) -> bool:
+    """Return whether the function declares a parameter or a variable of this name, such as a lambda."""
+    code = [at for at in range(part.begin, part.end) if not tokens[at].blank]
+    return any(
+        (tokens[before].kind == "word" and tokens[before].text not in _OF_STATEMENTS)
+        or (tokens[before].text in ("*", "&", ">") and tokens[after].text in (",", ")", ";", "="))
+        for before, at, after in zip(code, code[1:], code[2:], strict=False)
+        if tokens[at].text == name
+    )
 
 
 def _functions_of_the_host(tokens: list[Token], parts: list[Part]) -> set[str]:
@@ -85,27 +100,38 @@ def _launches(tokens: list[Token], parts: list[Part]) -> list[tuple[int, str]]:
 
 def _lambdas(tokens: list[Token], parts: list[Part], extended: bool) -> Iterator[tuple[int, str]]:
     """Yield the host's lambdas with `__device__`, unless nvcc has its flag, and those without that go to kernels."""
-    passed: set[int] = set()  # the first tokens of launches' arguments
-    names: set[str] = set()  # arguments that are only a name
-    for at, token in enumerate(tokens):
-        begin = next_token(tokens, at + 1)
-        if token.text == ">>>" and begin < len(tokens) and tokens[begin].text == "(":
-            code = [i for i in range(begin, closing(tokens, begin) + 1) if not tokens[i].blank]
-            for before, argument, after in zip(code, code[1:], code[2:], strict=False):
-                if tokens[before].text in ("(", ","):
-                    passed.add(argument)
-                    names |= {tokens[argument].text} if tokens[after].text in (",", ")") else set()
     for part in parts:
         code = [at for at in range(part.body, part.end) if part.host and not tokens[at].blank]
+        passed, names = _passed(tokens, code)
         for name, before, at in zip(code, code[1:], code[2:], strict=False):
             if tokens[at].text != "[" or tokens[before].text not in ("=", "(", ","):
                 continue
-            head = itertools.takewhile(lambda i: tokens[i].text not in ("{", ";"), range(closing(tokens, at), part.end))
+            rest = range(closing(tokens, at), part.end)
+            head = list(itertools.takewhile(lambda i: tokens[i].text not in ("{", ";"), rest))
             if any(tokens[i].text == "__device__" for i in head):
                 if not extended:
                     yield _line(tokens, at), NEEDS_FLAG
             elif at in passed or (tokens[before].text == "=" and tokens[name].text in names):
-                yield _line(tokens, at), CALLED.format("lambda", "__global__ function")
+                after = next_token(tokens, closing(tokens, head[-1] + 1) + 1)
+                if tokens[after].text != "(":  # the value, not the lambda, if it is called at once
+                    yield _line(tokens, at), CALLED.format("lambda", "__global__ function")
+
+
+def _passed(tokens: list[Token], code: list[int]) -> tuple[set[int], set[str]]:
+    """Return the first token of each argument of the launches in `code`, and the arguments that are only a name."""
+    passed: set[int] = set()
+    names: set[str] = set()
+    launches = False
+    for at, begin in itertools.pairwise(code):
+        if tokens[at].text == ">>>" and launches and tokens[begin].text == "(":
+            inside = [i for i in range(begin, closing(tokens, begin) + 1) if not tokens[i].blank]
+            for before, argument, after in zip(inside, inside[1:], inside[2:], strict=False):
+                if tokens[before].text in ("(", ","):
+                    passed.add(argument)
+                    names |= {tokens[argument].text} if tokens[after].text in (",", ")") else set()
+        if tokens[at].kind == "launch":
+            launches = tokens[at].text == "<<<"
+    return passed, names
 
 
 def _references(tokens: list[Token], parts: list[Part]) -> Iterator[tuple[int, str]]:
@@ -114,9 +140,9 @@ def _references(tokens: list[Token], parts: list[Part]) -> Iterator[tuple[int, s
         head = [tokens[at].text for at in range(part.begin, part.body)]
         if "__global__" in head and part.name:
             begin = next_token(tokens, part.begin + head.index(part.name) + 1)
-            at = next((at for at in range(begin, closing(tokens, begin)) if tokens[at].text in ("&", "&&")), 0)
-            if at:
-                yield _line(tokens, at), _REFERENCE
+            parameters = [at for at in range(begin + 1, closing(tokens, begin)) if not tokens[at].blank]
+            if "&" in _NO_TYPE.sub("", "".join(tokens[at].text for at in parameters)):
+                yield _line(tokens, next(at for at in parameters if tokens[at].text == "&")), _REFERENCE
 
 
 def _tables(tokens: list[Token], parts: list[Part]) -> Iterator[tuple[int, str]]:
@@ -134,10 +160,11 @@ def _tables(tokens: list[Token], parts: list[Part]) -> Iterator[tuple[int, str]]
         function = _TEMPLATE.sub("", function)
         for at in range(part.body, part.end):
             begin = next_token(tokens, at + 1)
-            if tokens[at].text not in tables or tokens[begin].text != "[":
+            if tokens[at].text not in tables or tokens[begin].text != "[" or _has_own(tokens, part, tokens[at].text):
                 continue
             index = [each.text for each in tokens[begin : closing(tokens, begin)] if each.kind == "word"]
-            if any(word in _OF_A_THREAD or re.search(_VARIABLE.format(word), function) for word in index):
+            varying = [word for word in index if not re.search(_CONSTANT.format(word), function)]
+            if any(word in _OF_A_THREAD or re.search(_VARIABLE.format(word), function) for word in varying):
                 yield _line(tokens, at), _OF_A_TABLE.format(tokens[at].text)
 
 

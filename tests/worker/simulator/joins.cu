@@ -138,6 +138,13 @@ extern "C" void right_async_copy_between(const float* x, float* out, int n) {
     cudaStreamSynchronize(other.stream);
 }
 
+extern "C" void right_memset_between(const float* x, float* out, int n) {
+    static Side first(cudaStreamDefault), second(cudaStreamDefault);
+    twice<<<1, n, 0, first.stream>>>(x, scratch(n), n);
+    cudaMemset(out, 0, n * sizeof(float));  // on the default stream
+    twice<<<1, n, 0, second.stream>>>(scratch(n), out, n);
+}
+
 extern "C" void beside_reads(const float* x, float* out, int n) {
     static Side first(cudaStreamDefault), second(cudaStreamDefault);
     twice<<<1, n, 0, first.stream>>>(x, scratch(n), n);  // LINE beside_reads

@@ -184,13 +184,18 @@ _EACH = "template <typename F>\n__global__ void each(int n, F f) { if (threadIdx
             'function("lambda")',
         ),
         ("auto blocks = [](int n) { return n; }; each<<<blocks(n), 1>>>(blocks(n), Set{x});", "", ""),
+        ("int m = [&] { return n; }(); each<<<1, m>>>(m, Set{x});", "", ""),
+        ("each<<<1, n>>>([&]() -> int { return n; }(), Set{x});", "", ""),
+        ("each<<<1, n>>>(n, Set{x}); } void other(int m) { auto n = [=](int i) { return i; }; n(m);", "", ""),
+        ("List<List<List<int>>>([](int i) { return i; }); each<<<1, n>>>(n, Set{x});", "", ""),
     ],
-    ids=["flag", "literal", "name", "of the host"],
+    ids=["flag", "literal", "name", "of the host", "called", "argument called", "other function", "template"],
 )
 def test_a_lambda_for_the_gpu_needs_a_word_and_a_flag(host, says, with_flag):
     """Lambdas that only the host calls need neither, even among a launch's arguments."""
+    of_host = "template <typename T> struct List { template <typename F> List(F) {} };\n"
     functor = "struct Set { int* x; __device__ void operator()(int i) { x[i] = 1; } };\n"
-    source = f"{_EACH}{functor}void run(int n, int* x) {{ {host} }}\n"
+    source = f"{_EACH}{of_host}{functor}void run(int n, int* x) {{ {host} }}\n"
     for extended, text in ((False, says), (True, with_flag)):
         said = refusal(source, "", extended)
         assert text in said
@@ -199,7 +204,12 @@ def test_a_lambda_for_the_gpu_needs_a_word_and_a_flag(host, says, with_flag):
 
 @pytest.mark.parametrize(
     ("parameters", "refused"),
-    [("const int& n, int* x", True), ("int (&x)[2]", True), ("int n, int* x", False)],
+    [
+        ("const int& n, int* x", True),
+        ("int (&x)[2]", True),
+        ("int n, int* x", False),
+        ("int* x, int (*f)(const int&), int n = 3 & 1", False),
+    ],
 )
 def test_a_kernels_parameter_is_no_reference(parameters, refused):
     source = f"__global__ void __launch_bounds__(32, 2) kernel({parameters}) {{ if (x && x) x[1 & 3] = 1; }}\n"
@@ -213,10 +223,20 @@ def test_a_kernels_parameter_is_no_reference(parameters, refused):
         ("", "x[0] = W[threadIdx.x];", True),
         ("__constant__ ", "x[0] = W[threadIdx.x];", False),
         ("", "constexpr int k = 1; const int m = 0; x[0] = W[k] + W[m] + W[N] + W[1];", False),
+        ("", "for (int i = 0; i < 2; ++i) x[i] = 0; { constexpr unsigned int i = 1; x[0] = W[i]; }", False),
+        ("", "__shared__ int W[32]; W[threadIdx.x] = 1; x[0] = W[threadIdx.x];", False),
+        ("", "const int* W = x; for (int i = 0; i < 2; ++i) x[i] += W[i];", False),
     ],
-    ids=["loop", "thread", "constant memory", "constant indices"],
+    ids=["loop", "thread", "constant memory", "constant indices", "constant of that name", "own array", "own pointer"],
 )
 def test_the_hosts_constexpr_array_takes_constant_indices_in_a_kernel(before, body, refused):
     """Indices from the kernel's variables need an array that the GPU has."""
     source = f"{before}constexpr int W[2] = {{1, 2}};\ntemplate <int N>\n__global__ void kernel(int* x) {{ {body} }}\n"
     assert ('identifier "W" is undefined in device code' in refusal(source, "")) == refused
+
+
+@pytest.mark.parametrize("kernel", ["(int* x) { auto twice = [](int i) { return 2 * i; };", "(int* x, F twice) {"])
+def test_a_kernels_own_lambda_may_have_the_name_of_a_function(kernel):
+    template = "template <typename F>\n" if "F twice" in kernel else ""
+    host = "int twice(int x) { return 2 * x; }\n"
+    assert refusal(f"{host}{template}__global__ void kernel{kernel} *x = twice(2); }}\n", "") == ""

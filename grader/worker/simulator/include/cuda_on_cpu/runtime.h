@@ -102,6 +102,7 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
     return cudaSuccess;
 }
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+    cuda_on_cpu::seen_by(nullptr);  // work on the default stream
     memset(to, value, bytes);
     return cudaSuccess;
 }
@@ -109,7 +110,8 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
                                                     int line = __builtin_LINE()) {
     const cuda_on_cpu::Region* region = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(to));
     cuda_on_cpu::queue(stream, region && is_output(*region), line);
-    return cudaMemset(to, value, bytes);
+    memset(to, value, bytes);
+    return cudaSuccess;
 }
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
     cuda_on_cpu::all_done();
@@ -135,6 +137,7 @@ template <class T>
 CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t bytes, size_t offset = 0,
                                       cudaMemcpyKind = cudaMemcpyHostToDevice) {
     if (offset + bytes > sizeof symbol) return cudaErrorInvalidValue;
+    cuda_on_cpu::seen_by(nullptr);
     memcpy(reinterpret_cast<char*>(const_cast<typename std::remove_const<T>::type*>(&symbol)) + offset, from, bytes);
     return cudaSuccess;
 }

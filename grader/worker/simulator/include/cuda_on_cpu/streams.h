@@ -99,11 +99,13 @@ static cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) { re
 [[maybe_unused]] static cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                                                  size_t height, cudaMemcpyKind) {
+    cuda_on_cpu::seen_by_host.add(cuda_on_cpu::seen_by(nullptr));
     for (size_t row = 0; row < height; ++row)
         memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
     return cudaSuccess;
 }
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
+    cuda_on_cpu::seen_by(nullptr);
     for (size_t row = 0; row < height; ++row) memset(static_cast<char*>(to) + row * pitch, value, width);
     return cudaSuccess;
 }
