@@ -43,7 +43,7 @@ def gather(
 
     The submissions that are asked about next are loaded meanwhile. `beside_gpu` is as in `service.Judge.claims`.
     """
-    found = nothing(bench)
+    found, watched = nothing(bench), _watched(bench, exercise)
     progress("importing the cell", 0, _WATCHED)
     if upcoming:
         bench.pool.expect([(source, exercise), *upcoming], functools.partial(_watched, bench))
@@ -55,9 +55,8 @@ def gather(
         worker.in_turn(exercise.wall_limit_s * bench.machine.slowness)
         with contextlib.suppress(WorkerFailed):
             worker.map(bench.buffers)
-            smallest, *others = _watched(bench, exercise)
             begun = time.monotonic()
-            for number, case in enumerate((smallest, *reversed(others))):
+            for number, case in enumerate((*watched[:1], *reversed(watched[1:]))):
                 if number == _WATCHED and time.monotonic() - begun > bench.machine.slowness * _ENOUGH_S:
                     break
                 progress(f"watching {case.name}", min(number, _WATCHED - 1), _WATCHED)
@@ -69,12 +68,12 @@ def gather(
                     progress("compiling for a GPU", number, _WATCHED)
                     limit_s = bench.machine.slowness * _COMPILE_LIMIT_S
                     found["codes"] = trimmed(worker.codes(exercise.timed_cases[-1:], limit_s, triton=not beside_gpu))
-                if not found["simulated"] and found["runs"] and number == min(1, len(others)):
+                if not found["simulated"] and found["runs"] and number == min(1, len(watched) - 1):
                     progress("looking at the kernels that run", number, _WATCHED)
                     found["kernels"] = trimmed(worker.kernels("submission", _KERNELS_LIMIT_S, launches=True))
     finally:
         loaded.worker.close()
-        names = [case.name for case in _watched(bench, exercise)]
+        names = [case.name for case in watched]
         found["runs"].sort(key=lambda run: names.index(run["case"]))
     return found
 

@@ -34,6 +34,10 @@ def test_beside_a_gpu_the_simulator_compiles_no_triton_kernel(quick_judge: Any) 
     assert [run.case for run in beside.runs] == [run.case for run in alone.runs]
 
 
+def test_an_exercise_without_cases_for_the_simulator_has_no_runs(quick_judge: Any) -> None:
+    assert quick_judge.evidence("def time_gpu(function):\n    return 1.0\n", "time_gpu").runs == ()
+
+
 def test_long_lists_texts_and_deep_nesting_are_cut_off() -> None:
     """Numbers and short texts stay as they are."""
     deep: Any = 1
