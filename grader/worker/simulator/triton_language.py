@@ -40,15 +40,21 @@ def install() -> None:
 
 
 def _as_declared(original: Any) -> Any:
-    """Take a list as a grid too, and any annotation with `constexpr` as a constant's, under each name of the module."""
+    """Take a list as a grid too, and any annotation with `constexpr` as a constant's, under any name."""
 
     @functools.wraps(original)
     def init(self: Any, function: Any, arg_names: Any, grid: Any, *how: Any) -> None:
         called = (lambda args: _without_list(grid(args))) if callable(grid) else _without_list(grid)
         original(self, function, arg_names, called, *how)
-        self.constexprs = [each for each in arg_names if "constexpr" in str(function.__annotations__.get(each))]
+        self.constexprs = [each for each in arg_names if "constexpr" in _annotation(function, each)]
 
     return init
+
+
+def _annotation(function: Any, name: str) -> str:
+    """Return a parameter's annotation and its value, if it is a name: the rewritten function has only the text."""
+    text = str(function.__annotations__.get(name))
+    return f"{text} {function.__globals__.get(text)}"
 
 
 def _without_list(grid: Any) -> Any:
