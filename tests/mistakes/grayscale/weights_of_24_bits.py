@@ -1,5 +1,5 @@
 # mistake: the weights are multiples of 1 / 2^24, so that a bright pixel's sum does not fit in an `int`
-# says: on line 17 does not fit in its type, `int`.
+# says: on line 16 does not fit in its type, `int`.
 # runs: simulator
 import ctypes
 from functools import cache
