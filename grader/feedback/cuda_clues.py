@@ -103,7 +103,7 @@ def wrong_result(source: str) -> str:
     return next(filter(None, found), "")
 
 
-_LESS_OR = re.compile(r"\bif\s*\([^;{}|]*<[^;{}|=<]*\|\|[^;{}|=<]*<[^;{}|=<]*\)")
+_LESS_OR = re.compile(r"\bif\s*\([^;{}|]*<(?!\s*0)[^;{}|=<]*\|\|[^;{}|=<]*<(?!\s*0)[^;{}|=<]*\)")
 _MORE_AND = re.compile(r"\bif\s*\([^;{}&]*>=[^;{}&]*&&[^;{}&]*>=[^;{}&]*\)\s*(?:\{\s*)?return\b")
 
 
@@ -125,14 +125,21 @@ def parameters(source: str) -> dict[str, list[str]]:
 def launched_in_another_order(source: str) -> Iterator[str]:
     code = _COMMENT.sub("", source)
     wanted = parameters(source)
+    launches: dict[str, list[list[str]]] = {}
     for launch in re.finditer(rf"\b(\w+)\s*(?:<[^<>;]*>)?\s*{_LAUNCH.pattern}", code):
         given = [argument.strip() for argument in launch["arguments"].split(",")]
-        yield from another_order(launch[1], given, wanted.get(launch[1], []), "launch")
+        launches.setdefault(launch[1], []).append(given)
+    for name, every in launches.items():
+        yield from another_order(name, every, wanted.get(name, []), "launch")
 
 
-def another_order(name: str, given: list[str], wanted: list[str], kind: str) -> Iterator[str]:
-    """A sentence, if the arguments are the parameters in another order."""
-    if given != wanted and sorted(given) == sorted(wanted) and len({*wanted}) == len(wanted):
+def another_order(name: str, every: list[list[str]], wanted: list[str], kind: str) -> Iterator[str]:
+    """A sentence, if a call's arguments are the parameters in another order, and no other call's are in this one."""
+    if wanted in every or len({*wanted}) < len(wanted):  # two buffers may change their parts from call to call
+        return
+    for given in every:
+        if sorted(given) != sorted(wanted):
+            continue
         both = [(one, other) for one, other in zip(given, wanted, strict=True) if one != other]
         passed, declared = (", ".join(each) for each in zip(*both, strict=True))
         yield f"The {kind} of `{name}` passes `{passed}`, where its parameters are `{declared}`, in this order."
@@ -276,8 +283,8 @@ def _whole_numbers(kernels: list[_Function]) -> str:
         arrays += re.findall(r"__shared__\s+(?:float|double)\s+(\w+)", kernel.body)
         element = rf"\b(?:{'|'.join(arrays)})\s*\[" if arrays else r"(?!)"
         for name, value in re.findall(r"(?<![\w (])\s*int\s+(\w+)\s*=\s*([^;,]*)[;,]", kernel.body):
-            loaded = re.match(element, value) and not re.search(r"[<>?]", value)
-            summed = value.strip() == "0" and re.search(rf"\b{name}\s*\+=[^;<>?]*{element}[^;<>?]*;", kernel.body)
+            loaded = re.match(element, value) and not re.search(r"[<>?=!]", value)
+            summed = value.strip() == "0" and re.search(rf"\b{name}\s*\+=[^;<>?=!]*{element}[^;<>?=!]*;", kernel.body)
             if loaded or summed:
                 return _TRUNCATED.format(name)
     return ""

@@ -358,7 +358,7 @@ CUDA: tuple[Meaning, ...] = (
         "`{1}` changes `{0}` in place, and inputs are read-only.",
         "Call the method without the underscore at its end: it returns a new tensor.",
         title="It wrote to an input",
-        code=r"\.([a-z]\w*_)\(",
+        code=r"(?<!\bout)\.([a-z]\w*_)\(",
     ),
     Meaning(
         r"wrote to `([^`]+)`, which is an input",

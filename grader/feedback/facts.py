@@ -81,8 +81,13 @@ def _returns_value(function: ast.FunctionDef) -> bool:
 
 
 def _rebinds_out(function: ast.FunctionDef) -> bool:
-    targets = (target for node in ast.walk(function) if isinstance(node, ast.Assign) for target in node.targets)
-    named = any(isinstance(target, ast.Name) and target.id == "out" for target in targets)
+    assigned = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
+    named = any(
+        isinstance(target, ast.Name) and target.id == "out"
+        for node in assigned
+        if not ast.unparse(node.value).startswith("out.")  # a view, such as `out.view(-1)`
+        for target in node.targets
+    )
     return named and any(each.arg == "out" for each in function.args.args)
 
 

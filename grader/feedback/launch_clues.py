@@ -11,6 +11,7 @@ from grader.feedback import cuda_clues
 _EMPTY = ("empty", "empty_like", "new_empty")
 _FILLS = ("zero_", "fill_", "copy_")
 _KEPT = ("reset_to_zero", "restore_value", "pre_hook")
+_SHORT = {"c_int", "c_uint", "c_float", "c_double", "c_bool", "c_char_p"}  # sizes, flags and a function's result
 _NARROW = {"int8": "127", "uint8": "255", "int16": "32,767", "uint16": "65,535"}
 
 
@@ -30,7 +31,7 @@ def cut_addresses(tree: ast.Module, strings: Sequence[str]) -> tuple[str, str] |
     names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
     if not any('extern "C"' in each for each in strings) or "CDLL" not in names or "data_ptr" not in names:
         return None
-    if {"argtypes", "c_void_p", "c_uint64", "c_size_t"} & names:
+    if {"argtypes", "POINTER"} & names or any(name.startswith("c_") for name in names - _SHORT):
         return None
     return (
         "`argtypes` is not set, so `ctypes` passes an address as an `int` of 32 bits and cuts it off.",
@@ -65,16 +66,19 @@ def _passed_in_another_order(tree: ast.Module, strings: Sequence[str]) -> Iterat
         if "__global__" in each:
             of_c |= cuda_clues.parameters(each)
             yield from cuda_clues.launched_in_another_order(each)
+    kernels = triton_kernels(tree)
+    calls: dict[tuple[str, str], list[list[str]]] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in of_c:
-            given = [ast.unparse(each).removesuffix(".data_ptr()") for each in node.args]
-            yield from cuda_clues.another_order(node.func.attr, given, of_c[node.func.attr], "call")
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
-            kernel = triton_kernels(tree).get(_last(node.func.value))
-            if kernel is not None and not any(isinstance(each, ast.Starred) for each in node.args):
-                wanted = [each.arg.removesuffix("_ptr") for each in kernel.args.args][: len(node.args)]
-                given = [ast.unparse(each) for each in node.args]
-                yield from cuda_clues.another_order(kernel.name, given, wanted, "launch")
+        if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
+            continue
+        given = [ast.unparse(each).removesuffix(".data_ptr()") for each in node.args]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in of_c:
+            calls.setdefault((node.func.attr, "call"), []).append(given)
+        elif isinstance(node.func, ast.Subscript) and _last(node.func.value) in kernels:
+            calls.setdefault((_last(node.func.value), "launch"), []).append(given)
+    for (name, kind), every in calls.items():
+        wanted = of_c[name] if kind == "call" else [each.arg.removesuffix("_ptr") for each in kernels[name].args.args]
+        yield from cuda_clues.another_order(name, every, wanted[: max(map(len, every))], kind)
 
 
 def _tuned_sums(tree: ast.Module) -> Iterator[str]:

@@ -321,8 +321,8 @@ OUTSIDE: tuple[_Rule, ...] = (
     ),
     _Rule(
         lambda f: f.clues.masked_stores and not f.threads,
-        "The store has a mask, but it is also true past the end. Compare the index of each element with its bound, "
-        "along every axis, and join conditions with `&`.",
+        "The store has a mask, but it is also true past the end. Compare the index at which each element is stored "
+        "with its bound, along every axis, and join conditions with `&`.",
     ),
     _Rule(lambda f: True, "Is the store masked?", "Do threads without an element return before they write?"),
 )

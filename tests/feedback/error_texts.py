@@ -28,6 +28,7 @@ TEXTS_WITH_LINES: tuple[tuple[str, str, str], ...] = (
     ("TypeError: unexpected type fp32", "tl.store(out_ptr, total // n)", "Divide with `/`."),
     ("AssertionError", "out.store([row, column], low.to(tl.float16))", "does not have the descriptor's `block_shape`"),
     ("The kernel wrote to `x`, which is an input.", "return x.sub_(mean).div_(std)", "`sub_` changes `x` in place"),
+    ("The kernel wrote to `x`, which is an input.", "out.copy_(module.square(x))", "the kernel was stopped there"),
     (
         "TypeError: 'tuple' object cannot be interpreted as an integer",
         "for i in range(cuda.grid(2), n):",

@@ -219,6 +219,8 @@ def test_odd_text_takes_little_time(text: str) -> None:
         ("int value = x[threadIdx.x];", True),
         ("float sum = 0; for (int i = 0; i < n; i++) sum += x[i];", False),
         ("int above = 0; for (int i = 0; i < n; i++) above += x[i] > 0;", False),
+        ("int zeros = 0; for (int i = 0; i < n; i++) zeros += x[i] == 0.0f;", False),
+        ("int same = x[0] == x[1];", False),
         ("for (int i = 0; i < n; i += 32) out[i] = x[i];", False),
         ("int largest = 0; for (int i = 1; i < n; i++) if (x[i] > x[largest]) largest = i;", False),
     ],
@@ -237,6 +239,7 @@ def test_an_integer_that_gets_floats_is_named(line: str, named: bool) -> None:
         ("if (row < height && column < width) out[0] = 1;", False),
         ("if (row >= height || column >= width) return;", False),
         ("if (row >= height && column >= width) out[0] = 1;", False),
+        ("if (row < 0 || column < 0) return;", False),
     ],
 )
 def test_conditions_joined_the_wrong_way_are_named(check: str, named: bool) -> None:
@@ -254,3 +257,12 @@ def test_arguments_in_another_order_are_named(passed: str, named: bool) -> None:
         f"void run(float* a, float* out, int M, int N, int K) {{ product<float><<<1, 32>>>({passed}); }}"
     )
     assert bool(list(launched_in_another_order(source))) is named
+
+
+def test_buffers_that_change_their_parts_are_not_named() -> None:
+    """One launch has the order of the parameters, so the other is no slip."""
+    source = (
+        "__global__ void step(const float* from, float* to) {}\n"
+        "void run(float* from, float* to) { step<<<1, 32>>>(from, to); step<<<1, 32>>>(to, from); }"
+    )
+    assert list(launched_in_another_order(source)) == []

@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from grader.feedback.facts import clues_in
 from grader.feedback.launch_clues import cut_addresses, stray_access, wrong_result
 
 SUM = """
@@ -86,9 +87,21 @@ def test_a_shape_that_is_unpacked_the_wrong_way_is_named(line: str, named: bool)
     assert ("the number of rows comes first" in wrong_result(ast.parse(f"def f(x, out):\n    {line}"))) is named
 
 
+@pytest.mark.parametrize(("line", "named"), [("out = x * x", True), ("out = out.view(-1)", False)])
+def test_another_tensor_for_out_is_named(line: str, named: bool) -> None:
+    """A view has the memory of `out`."""
+    assert clues_in(f"def f(x, out):\n    {line}", "f").rebinds_out is named
+
+
 @pytest.mark.parametrize(
     ("declared", "named"),
-    [("pass", True), ("f.argtypes = [c_void_p]", False), ("call = lambda x: f(c_void_p(x))", False)],
+    [
+        ("pass", True),
+        ("f.argtypes = [c_void_p]", False),
+        ("call = lambda x: f(c_void_p(x))", False),
+        ("call = lambda x: f(ctypes.c_ulonglong(x))", False),
+        ("f.restype = ctypes.c_char_p", True),
+    ],
 )
 def test_addresses_need_a_declared_type(declared: str, named: bool) -> None:
     """Without one, ctypes passes an `int`."""
