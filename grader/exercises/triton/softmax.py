@@ -141,7 +141,8 @@ def right_but_for_a_factor(arrays: Any) -> Any:
         return None
     got = arrays.get("got", expected * 0.9)
     share = got.sum(1, keepdim=True)
-    same = share.isfinite().all() and got.isclose(share * expected, 1e-3, 1e-12).all()
+    some = share.isfinite().all() and share.ne(0).all()
+    same = some and got.isclose(share * expected, 1e-3, 1e-12).all()
     return got if bool(same) and not bool(share.isclose(share.new_ones(1), 1e-3).all()) else None
 
 
@@ -158,7 +159,8 @@ KINDS_OF_EXPONENTIAL = (
         "This is the logarithm of the softmax: store the exponentials, divided by their sum.", logarithm, relative=1e-4
     ),
     Suspect(
-        "Every element is 1: each exponential was divided by itself, not by the sum of its row, `tl.sum(…, axis=0)`.",
+        "Every element is 1: each exponential was divided by itself, not by the sum of its row. `tl.sum` reduces axis "
+        "0 of a block that is one row, and axis 1 of a block of rows.",
         all_one,
     ),
     Suspect(
