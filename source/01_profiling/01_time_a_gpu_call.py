@@ -220,7 +220,7 @@ print(found)
 
 # %%
 end.synchronize()
-start.elapsed_time(end)
+print(f"{start.elapsed_time(end):.3f} ms")
 
 # %% [markdown]
 # Two events measure everything between the two markers. If the host is slow to launch and the GPU runs out of work, the

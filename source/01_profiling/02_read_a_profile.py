@@ -72,8 +72,8 @@ with torch.autograd.profiler.profile(use_device="cuda" if device == "cuda" else 
 print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=40))
 
 # %% [markdown]
-# You called one function, but the table has several rows, because operations call operations. `aten` is PyTorch's library of
-# operations. So there are two columns of time:
+# You called one function, but the table has more than one row, because operations call operations. `aten` is PyTorch's
+# library of operations. So there are two columns of time:
 #
 # - **CPU total**: from the start of the operation to its end, including everything that it calls
 # - **Self CPU**: the same, without what it calls
@@ -81,8 +81,10 @@ print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=6, max_
 # The times in the Self column add up to the whole time. The total column counts the same time more than once: for an
 # operation and again for everything that calls it.
 #
-# Look at the row `aten::mean`. On a CPU its total is almost everything and its self time almost nothing: it calls
-# `aten::sum`, which does the work, and then divides one number.
+# Look at the row `aten::mean`. Without a GPU its total is almost everything and its self time almost nothing: it calls
+# `aten::sum`, which does the work, and then divides one number. With a GPU it launches a kernel itself, so its self time
+# is large, too. The CUDA columns of this old profiler are times between events. So even a row that launches no kernel,
+# such as `aten::as_strided`, has a few µs.
 
 # %% [markdown]
 # ## The PyTorch profiler
@@ -100,11 +102,12 @@ with profile(activities=activities, profile_memory=True) as prof:
 prof.export_chrome_trace("mean.json")
 
 # %% [markdown]
-# Start with the table. On a GPU, sort it by the time that the GPU spent; on a CPU, by self time.
+# Start with the table. If the GPU was recorded, sort it by the time that the GPU spent, otherwise by self time.
 
 # %%
-by = "self_cuda_time_total" if device == "cuda" else "self_cpu_time_total"
-print(prof.key_averages().table(sort_by=by, row_limit=8, max_name_column_width=40))
+rows = prof.key_averages()
+by = "self_cuda_time_total" if any(row.self_device_time_total for row in rows) else "self_cpu_time_total"
+print(rows.table(sort_by=by, row_limit=8, max_name_column_width=40))
 
 # %% [markdown]
 # Read it from the top: the first row is where the time goes. If it is your first range, with a large self time, you are
@@ -115,6 +118,14 @@ print(prof.key_averages().table(sort_by=by, row_limit=8, max_name_column_width=4
 # On a GPU the table has two groups of columns. The CPU columns of `aten::mean` show how long it took to **launch** the
 # kernel; the CUDA columns show how long the kernel **ran**. A row that begins with `cuda`, such as `cudaLaunchKernel`, is a
 # call of the CUDA runtime on the CPU. A row with the name of a C++ template, such as `reduce_kernel`, is the kernel itself.
+#
+# <details><summary>You have a GPU, but the table has no CUDA times?</summary>
+#
+# PyTorch records the GPU through **CUPTI**, a library of NVIDIA's. If CUPTI cannot start, you get the CPU's part alone, in
+# tables and in timelines. The container may not allow profiling, for example, or the driver may be older than the library.
+# Remove the line with `KINETO_LOG_LEVEL` from the first cell, restart, and read what the profiler prints.
+#
+# </details>
 #
 # Here are the rows that a GPU adds to the table, computed from a recorded trace of the same three ways. The names are
 # shortened: `torch.mean` and `torch.sum` run two versions of `reduce_kernel`. Before each of them, PyTorch sets a few

@@ -150,7 +150,8 @@ compare(prediction, 1e12 * ceilings.tflops / (1e9 * ceilings.bandwidth_gbps), "o
 # $$ \min(I \cdot \text{bandwidth},\; \text{peak}) $$
 #
 # operations per second, where *peak* is the most that the machine can compute. The first term is a slanted line, the second a
-# flat one. Together they are the **roofline**: an operation that takes its bytes from memory cannot lie above it.
+# flat one. They meet at the ridge, which is the peak divided by the bandwidth. Together they are the **roofline**: an
+# operation that takes its bytes from memory cannot lie above it.
 
 # %%
 draw_roofline(ceilings)
@@ -403,7 +404,8 @@ try_predictions(predict_ms, ceilings)
 
 # %% [markdown]
 # If *measured / predicted* is close to 1, there is nothing left to gain. If it is 2, a better kernel could be up to twice as
-# fast, or the count is too low. So this quotient tells you where to look before you have changed a line.
+# fast, or the count is too low. So this quotient tells you where to look before you have changed a line. If it is far below
+# 1, other work slowed the machine while you measured its ceilings: measure them again.
 #
 # On a GPU, predicted / measured was recorded for more operations: the share of the roof that each one reaches. All are
 # simple operations on large tensors. Guess: how large is the smallest share? Predict a number between 0 and 1.

@@ -92,7 +92,7 @@ captured = torch.compile(one, backend=keep)
 for _ in range(3):
     result = captured(x)
 compare(prediction, len(graphs), "calls")
-print("largest error:", (result - 1).abs().max().item())
+print(f"largest error: {(result - 1).abs().max().item():.2g}")
 
 # %% [markdown]
 # Once. The line with `torch.compile` captures nothing; the first *call* does. Later calls check that what was assumed still
@@ -194,7 +194,7 @@ recorded_code("sin2_cos2").beside_eager(one, x)
 
 # %%
 result = code.function(x)
-print("largest error:", (result - 1).abs().max().item())
+print(f"largest error: {(result - 1).abs().max().item():.2g}")
 
 # %% [markdown]
 # Predict: on a vector of 2²⁶ elements on a GPU, how many times as fast is the compiled function? The traffic is 11

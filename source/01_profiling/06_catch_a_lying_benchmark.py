@@ -366,6 +366,7 @@ claims["lower precision"] = lower_precision(multiply, multiply, make_matrix, mac
 compare(prediction, claims["lower precision"])
 
 # %% [markdown]
+# On a GPU the claim is larger than the bytes suggest: by default, PyTorch uses tensor cores for float16 and not for float32.
 # A narrower type can be a good idea, but then the baseline should have it, too.
 #
 # **The question:** *do both compute in the same type?* The type of the tensor is not the whole answer. The next cell passes
@@ -413,8 +414,8 @@ def to_be_sorted():
 
 
 # %% [markdown]
-# On random data the check never succeeds, so this kernel is slightly *slower* than the sort. With ones, it
-# makes one pass and does not sort. Predict the order of magnitude of the claim.
+# On random data the check never succeeds, so this kernel is *slower* than the sort, by one pass. With ones, it
+# makes that pass and does not sort. Predict the order of magnitude of the claim.
 
 # %%
 prediction = ...  # claimed speed-up
@@ -678,6 +679,9 @@ prediction = ...  # calls
 # %%
 compare(prediction, hot_calls(diary_of(hot_data)[1]), how="computed")
 print("and in that of the sound one:", hot_calls(diary_of(sound)[1]))
+
+# %% [markdown]
+# The kernel's first call is cold: the baseline had that tensor long before. The other 99 are hot.
 
 # %% [markdown]
 # ### Probe 3: a kernel that does nothing

@@ -365,8 +365,8 @@ errors
 
 # %% [markdown]
 # The fewer values are added to one float32, the smaller the error, as a rule: 262,144 elements in atomics, 8,192 warps
-# in shuffles, 1,024 blocks in the tree. The grid-stride loop has no long sum anywhere. So speed and accuracy need the
-# same thing: many short sums.
+# in shuffles, 1,024 blocks in the tree. Errors of a few roundings are partly luck, so *tree* and *shuffles* may change
+# places. The grid-stride loop has no long sum anywhere. So speed and accuracy need the same thing: many short sums.
 #
 # The next table is for 2²⁴ such numbers, in billionths (ppb). One rounding of float32 is a relative error of up
 # to 6e-8, or 60 of them.
@@ -591,8 +591,8 @@ shares
 benchmark(mean_cuda)
 
 # %% [markdown]
-# The plot has a third curve, `torch.compile`: the kernels that PyTorch's compiler generates for a mean. On your GPU it
-# may be far below the others for small vectors, because a call of a compiled function takes the CPU longer.
+# The plot has a third curve, `torch.compile`: the kernels that PyTorch's compiler generates for a mean. For small
+# vectors, do not compare it with the others if your CPU is slow or busy: a call of a compiled function takes it longer.
 #
 # **Small vectors** take little more than the time of a launch: that is why one launch is better than two.
 #

@@ -109,8 +109,8 @@ print(found.break_reasons[0].reason.partition("Hint")[0])
 
 # %% [markdown]
 # The multiplication is in the first graph and the sine in the last. The graph between them comes from inside
-# `cube_by_ctypes`: it makes `x` contiguous, allocates `out`, and ends at the call of the library, which `ctypes` names
-# `_FuncPtr`. Nothing is fused across a break.
+# `cube_by_ctypes`: it makes `x` contiguous, allocates `out`, and ends at the call of the library's function, which the
+# compiler cannot read. Nothing is fused across a break.
 #
 # Why are there three graphs, with one obstacle? A graph cannot end in the middle of a function call. So the compiler ends
 # the first graph before the call of `cube_by_ctypes`, and starts another inside it.

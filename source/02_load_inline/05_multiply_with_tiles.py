@@ -79,7 +79,7 @@ def run(multiply, a, b):
 naive = build("naive", naive_source)
 a, b = torch.randn(50, 70, device=device), torch.randn(70, 30, device=device)
 out = run(naive, a, b)
-print(out.shape, "largest difference:", (out - a @ b).abs().max().item())
+print(out.shape, f"largest difference: {(out - a @ b).abs().max().item():.2g}")
 
 # %% [markdown]
 # It is right. Is it fast? For every multiplication and addition (2 operations) a thread loads two floats (8 bytes).

@@ -118,9 +118,9 @@ compare(prediction, found["add.f32"], "additions")
 found
 
 # %% [markdown]
-# There are seven additions for 8 elements, and one after each of the 7 shuffles. `bar.sync` is the barrier, and there
-# are two. You wrote none of this. In CUDA C++ it is a page of code, in which a missing barrier occasionally gives wrong
-# sums.
+# There are seven additions for 8 elements, and one after each of the 7 shuffles. `bar.sync` is the barrier; how many
+# there are depends on the version of Triton. You wrote none of this. In CUDA C++ it is a page of code, in which a
+# missing barrier occasionally gives wrong sums.
 #
 # The loads are wide, too:
 
@@ -367,7 +367,8 @@ recorded("means/sizes", "bandwidth_gbps").plot("{} elements", "elements")
 #   is the time on the GPU, without the host's.
 # - **Large vectors** are limited by memory, and the second launch is a small part of the time. The ratio comes close to
 #   1.
-# - **Do not trust a ratio far from 1** for small vectors in your own plot: there you have measured the host.
+# - **A ratio far from 1** for small vectors may come from the host, if it is slow or busy. At 65,536 elements it may
+#   be real: `torch.mean` runs a single block there.
 # - **If yours is behind:** is there a block of sums in the loop, or a `tl.sum` in every round? Does a program have
 #   enough bytes in flight? Are there several programs per SM, and not thousands in all?
 #

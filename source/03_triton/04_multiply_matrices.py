@@ -611,7 +611,7 @@ try:
 except NotImplementedError as stub:
     print(stub)
 expected = torch.nn.functional.leaky_relu(a.float() @ b.float(), 0.01)
-print("largest difference:", (out - expected).abs().max().item())
+print(f"largest difference: {(out - expected).abs().max().item():.2g}")
 
 # %% [markdown]
 # ### How fast is the fused one?

@@ -205,7 +205,7 @@ try:
     softmax_long(x, out)
 except NotImplementedError as stub:
     print(stub)
-print("sums:", out.sum(dim=1).tolist(), "largest difference:", (out - x.softmax(dim=1)).abs().max().item())
+print("sums:", out.sum(dim=1).tolist(), f"largest difference: {(out - x.softmax(dim=1)).abs().max().item():.2g}")
 
 # %% [markdown]
 # ### How fast can it get?
@@ -546,7 +546,7 @@ try:
 except NotImplementedError as stub:
     print(stub)
 expected = torch.nn.functional.scaled_dot_product_attention(*few, is_causal=True)
-print("largest difference:", (out - expected).abs().max().item())
+print(f"largest difference: {(out - expected).abs().max().item():.2g}")
 
 # %% [markdown]
 # ### What limits it now?

@@ -221,6 +221,8 @@ deeper = compile_kernel(matmul_kernel, *tiles, M=64, N=64, BLOCK_K=32, num_stage
 compare(prediction, deeper.shared_bytes, "bytes", how="computed")
 
 # %% [markdown]
+# That is five pairs of 8,192 bytes.
+#
 # A T4, of the generation before the A100, has no `cp.async`, and Triton does not use its tensor cores. Nothing is
 # pipelined here, and the tiles pass through registers to ordinary multiplications, `fma` in PTX. There are not enough
 # registers, so some values are spilled.

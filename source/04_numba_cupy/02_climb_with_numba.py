@@ -195,6 +195,9 @@ compare(prediction, found, "times as fast", how="recorded")
 benchmark(ls_numba_baseline)
 
 # %% [markdown]
+# Both compute the same sines. Torch is slower because it moves each of them, and each product, through memory.
+
+# %% [markdown]
 # ## Look at the types
 #
 # Your arrays are float32. Is the arithmetic? The next cell compiles a baseline like yours for an H100 or H200, with
