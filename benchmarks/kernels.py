@@ -33,8 +33,6 @@ from grader.judge.score import geometric_mean, interval
 from grader.protocol.arena import place
 from grader.worker.toolchain import nvcc
 
-__all__ = ["call_of", "cases_of", "inputs_of", "kernels", "laid_out", "load", "must_be_right"]
-
 _LAUNCHES = 20  # in a row, if a call's host time counts: the GPU waits for a slower host
 FASTEST = "fastest"
 _STEPS = {"matmul_tiled": ("naive", "one_element_per_thread", "column_in_registers")}  # on the way to the reference

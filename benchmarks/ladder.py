@@ -37,18 +37,6 @@ from grader.worker.call_profile import ran
 from grader.worker.gpu_start import give_numba_its_names
 from grader.worker.toolchain import nvcc
 
-__all__ = [
-    "LIBRARIES",
-    "Rung",
-    "both_at_once",
-    "correct_digits",
-    "ladder",
-    "never_compiled",
-    "numba_registers",
-    "rungs",
-    "scipy_time_ms",
-]
-
 LIBRARIES = {"numba": "numba_cuda", "cupy": "cupy"}  # and the module that each needs to be installed
 _TYPES = ("float32", "float64")
 _SCIPY_FREQUENCIES = 1 << 12  # of a million: all of them would take SciPy most of a minute

@@ -22,8 +22,6 @@ from grader.judge.score import Interval, interval
 if TYPE_CHECKING:
     from grader.judge.bench import Bench
 
-__all__ = ["counted", "imported", "pairs"]
-
 _PAIRS = 100
 _APART = 1.03
 _OFF = 0.2  # allowed error of the true difference, in percent

@@ -28,8 +28,6 @@ from grader.judge.checking.buffers import generator
 from grader.judge.score import interval
 from grader.worker.arrays import call
 
-__all__ = ["in_float64", "past", "with_knobs"]
-
 LAST, FFT64 = "last rung", "FFT, float64"
 STEPS, THREADS = (8, 16, 32), (64, 128)
 _CORPUS = Path(__file__).parents[1] / "tests" / "mistakes" / "ls_open"

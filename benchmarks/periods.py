@@ -18,8 +18,6 @@ from grader.exercises import find
 from grader.exercises.numba_cupy.ladder_cases import SAMPLES, draw, ladder_case, lombscargle
 from grader.judge.checking.buffers import generator
 
-__all__ = ["of_this_machine", "periods"]
-
 _FREQUENCIES = 1 << 14
 _REPEATS = 5
 _AGREE = 1e-6  # of the highest peak; all compute in float64

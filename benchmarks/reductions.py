@@ -19,8 +19,6 @@ from grader.exercises import find
 from grader.explore.reductions import TIMED, launch
 from grader.judge.score import Interval, interval
 
-__all__ = ["reductions"]
-
 _ELEMENTS = 1 << 28  # 1 GiB: many times the L2
 _REPEATS, _WARM_UP = 20, 3
 _RESULTS = 50

@@ -11,8 +11,6 @@ from benchmarks.__main__ import is_known
 from grader.results import RESULTS
 from tests.exploits.corpus import PREFIXES, exploits
 
-__all__ = ["ROOT", "START_AND_WRITE_S", "Step", "known", "step"]
-
 ROOT = Path(__file__).parents[1]
 _PYTEST = ("-m", "pytest", "-m", "gpu", "-q", "--tb=short", "--durations=10", "-p", "no:cacheprovider")
 _MISTAKES = "tests/mistakes/test_mistakes.py::test_on_a_gpu_a_bug_is_named_and_right_work_passes"

@@ -13,8 +13,6 @@ from torch.utils.benchmark import Timer
 from benchmarks.rows import Recorder
 from grader.explore.profiling.call_timing import busy_gpu, time_after
 
-__all__ = ["stopwatches"]
-
 _REPEATS = 30
 _SQUARES = {
     "x * x": "torch.mul(x, x, out=out)",

@@ -7,9 +7,7 @@ from typing import Any
 
 import torch
 
-from grader.explore.memory.bandwidth_experiments import HEAD_START_CYCLES
-
-__all__ = ["HEAD_START_CYCLES", "in_turn"]
+from grader.explore.memory.bandwidth_experiments import HEAD_START_CYCLES as HEAD_START_CYCLES
 
 _REPEATS = 100
 _WARM_UP = 5
