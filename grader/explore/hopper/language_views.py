@@ -120,18 +120,21 @@ def hopper_product(language: str) -> Callable[[Any, Any, Any], None]:
 
 def _module(language: str) -> ModuleType:
     path = _path(language)
-    if path.stem not in sys.modules:
-        sys.modules[path.stem] = load_file(path)
-    return sys.modules[path.stem]
+    return sys.modules.get(path.stem) or load_file(path)
 
 
 def load_file(path: Path) -> ModuleType:
-    """Import a product's file."""
+    """Import a file as the module of its name. Triton reads the file again, so it has to stay."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
     return module
 
 
