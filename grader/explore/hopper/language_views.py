@@ -179,7 +179,7 @@ def _by_triton(language: str) -> MachineCode:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(shutil.copy(_path(language), folder))
         found = compiled_file(path, "kernel", operands | values)
-    return MachineCode(found.texts["sass"], found.registers or 0, found.stack_bytes or 0)
+    return MachineCode(found.texts["sass"], found.registers, found.stack_bytes)
 
 
 _TRITON = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP": 16, "num_warps": 4, "num_stages": 3}
