@@ -103,7 +103,7 @@ def _row(axes: Axes, y: float, values: Sequence[int], written: set[int], label: 
         dark = place in written
         rectangle(axes, (place, y), 1, 1, facecolor=BLUE if dark else LIGHT, edgecolor=DARK, linewidth=0.8)
         colour = "white" if dark else DARK if not written and y == 0 else GREY
-        axes.text(place + 0.5, y + 0.5, str(value), ha="center", va="center", fontsize=11, color=colour)
+        write(axes, place + 0.5, y + 0.5, str(value), 11, color=colour)
     write(axes, -0.25, y + 0.5, label, 11, "right")
 
 

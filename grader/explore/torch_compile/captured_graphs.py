@@ -273,7 +273,7 @@ def draw_graph(graph: Any, title: str = "", outputs: Sequence[str] = ()) -> Pict
             FancyBboxPatch((x - _BOX[0] / 2, y - _BOX[1] / 2), *_BOX, boxstyle="round,pad=0,rounding_size=0.08",
                            facecolor=face, edgecolor=edge, linestyle=line, linewidth=1.5, zorder=2)
         )  # fmt: skip
-        axes.text(x, y, labels[name], ha="center", va="center", fontsize=10.5, color=text, zorder=3)
+        write(axes, x, y, labels[name], 10.5, color=text, zorder=3)
     if title:
         write(axes, left + width / 2, -0.72, title, 12)
     shown = min(int(figure.get_size_inches()[0] * 92), 760)
