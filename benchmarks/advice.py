@@ -27,8 +27,6 @@ from grader.explore.profiling.counted_call import run_ncu
 from grader.hardware import nsight_compute
 from tests.slow.corpus import corpus
 
-__all__ = ["KERNELS", "advice_of", "main", "table"]
-
 KERNELS = (
     "vector_add/block_of_32", "softmax/three_passes", "softmax/one_warp_per_row", "transpose/no_tile",
     "transpose/unpadded_tile", "square_matrix/block_of_32", "mean_cuda/atomic_per_element", "grayscale/few_blocks",

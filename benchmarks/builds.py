@@ -15,8 +15,6 @@ from torch.utils.cpp_extension import load_inline
 
 from benchmarks.rows import Recorder
 
-__all__ = ["builds"]
-
 _REPEATS = 3
 _KERNEL = """
 __global__ void square_kernel(const float* x, float* out, int n) {

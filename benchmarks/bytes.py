@@ -14,8 +14,6 @@ from benchmarks.timing import in_turn
 from grader.explore.memory.bandwidth_experiments import EXPERIMENTS, Experiment, samples_us
 from grader.judge.score import interval
 
-__all__ = ["GREYS", "divergence", "moves"]
-
 _REPEATS = 100
 _N = 8192
 _THREADS = 256

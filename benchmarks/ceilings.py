@@ -18,8 +18,6 @@ from grader.exercises.profiling.predict_ms import large_operations, milliseconds
 from grader.explore.profiling.machine_ceilings import Landed, land, measure_ceilings, time_ms
 from grader.worker.harnesses.timed_work import time_on_gpu
 
-__all__ = ["ceilings"]
-
 _SIDE = 8192
 _PRODUCTS = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
 _TURNS = 16  # through the cache per launch: a single turn takes 3 µs, much of it launch overhead

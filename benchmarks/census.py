@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Census", "census", "descendants", "grown", "judge_pid", "own_temp", "settled"]
-
 _PR_SET_CHILD_SUBREAPER = 36
 _OTHERS: set[int] = set()  # children of this process that are not counted, such as torch's compilers
 _GPU_LIMIT_MIB = 64

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from grader.judge.bench import Bench
     from grader.judge.process.worker import Worker
 
-__all__ = ["agree", "agreement", "clock", "repeats", "scaled_case"]
-
 _DURATIONS_US = (10, 22, 47, 100, 220, 470, 1000, 2200, 4700, 10_000, 22_000, 50_000)
 _HELD_FROM_US = 100
 _ALLOWED_PERCENT = 1.0

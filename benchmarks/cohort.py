@@ -46,8 +46,6 @@ from grader.results import RESULTS
 from tests.forked import fork_servers, use
 from tests.mistakes import corpus as mistakes
 
-__all__ = ["EXERCISES", "Cohort", "deal", "main", "penalty", "pool"]
-
 EXERCISES = ("unblock", "fuse", "square_matrix", "grayscale", "transpose", "vector_add", "vector_width", "widen")
 ROWS = RESULTS / "cohort.jsonl"
 _DUE = datetime(2026, 1, 1)

@@ -37,8 +37,6 @@ from grader.verdict import Verdict
 from tests.honest import corpus as honest
 from tests.mistakes import corpus as mistakes
 
-__all__ = ["REASONS", "Graded", "Text", "grade_all", "main", "said", "table", "texts"]
-
 FOLDER = RESULTS / "disagreements"
 _LIMIT_S = 3000.0
 _MEASURED = ("time_gpu", "audit", "predict_ms")  # they compare with times: other work on the GPU changes the answer

@@ -26,8 +26,6 @@ from pathlib import Path
 from benchmarks.steps import ROOT, START_AND_WRITE_S, Step, known, step
 from grader.hardware import toolkit
 
-__all__ = ["main", "run"]
-
 _GRACE_S = 20.0
 
 

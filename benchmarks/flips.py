@@ -30,8 +30,6 @@ from grader.results import RESULTS
 from grader.verdict import Verdict
 from tests.honest.corpus import Honest, corpus
 
-__all__ = ["Summary", "flips", "grade_in_turn", "summary"]
-
 _NO_VERDICT = "no verdict"
 _GRADINGS = 20
 _LIMIT_S = 540.0

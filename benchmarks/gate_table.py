@@ -21,8 +21,6 @@ from grader.exercises import PACKAGED
 from grader.judge.gpu.health import arena_bytes
 from grader.judge.score import geometric_mean
 
-__all__ = ["GPUS", "PAGE", "Gpu", "rewrite", "table"]
-
 PAGE = Path(__file__).parents[1] / "docs/where-to-run.md"
 _START, _END = "<!-- gates by GPU: written by `python -m benchmarks.gate_table` -->", "<!-- end of gates by GPU -->"
 _CLOSE = 0.05  # of a ratio: the model is not better than this

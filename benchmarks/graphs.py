@@ -11,8 +11,6 @@ from torch.utils.benchmark import Timer
 
 from benchmarks.rows import Recorder
 
-__all__ = ["graphs", "many_small_steps"]
-
 _SHAPE = (8, 1024)
 _CAPTURED = 5  # calls until `reduce-overhead` has compiled the function and captured its graph
 

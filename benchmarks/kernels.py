@@ -7,8 +7,6 @@ in `tests/mistakes`. Their rows, such as `<exercise>/fastest`, are from the same
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -24,16 +22,13 @@ from benchmarks.peers import peer_calls
 from benchmarks.rows import Recorder
 from benchmarks.timing import HEAD_START_CYCLES, in_turn
 from grader.authoring.stubs import solution
-from grader.exercise import Array, Case, Exercise
+from grader.exercise import Case, Exercise
 from grader.exercises import EXERCISES
-from grader.judge.checking.buffers import draw, generator
+from grader.explore.hopper.language_views import load_file
+from grader.explore.profiling.counted_call import inputs_of
 from grader.judge.checking.compare import within
-from grader.judge.gpu.ceilings import Machine
 from grader.judge.score import geometric_mean, interval
-from grader.protocol.arena import place
 from grader.worker.toolchain import nvcc
-
-__all__ = ["call_of", "cases_of", "inputs_of", "kernels", "laid_out", "load", "must_be_right"]
 
 _LAUNCHES = 20  # in a row, if a call's host time counts: the GPU waits for a slower host
 FASTEST = "fastest"
@@ -49,13 +44,7 @@ def load(exercise: Exercise, folder: Path, change: Callable[[str], str] = str) -
 
 def _imported(exercise: Exercise, path: Path, source: str) -> Callable[..., None]:
     path.write_text(source, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return getattr(module, exercise.entry)  # type: ignore[no-any-return]
+    return getattr(load_file(path), exercise.entry)  # type: ignore[no-any-return]
 
 
 def kernels(recorder: Recorder, only: str = "") -> None:
@@ -98,7 +87,7 @@ def _exercise(recorder: Recorder, exercise: Exercise, folder: Path) -> None:
 def _case(recorder: Recorder, exercise: Exercise, case: Case, functions: dict[str, Callable[..., None]]
           ) -> dict[str, list[float]]:  # fmt: skip
     """Measure one case. Return the times of each call: ours, and those of each peer."""
-    tensors = inputs_of(exercise, case, recorder.machine)
+    tensors = inputs_of(exercise, case, machine=recorder.machine)
     moved = exercise.bytes_moved(case)
     read, written = (torch.empty(moved // 2, dtype=torch.uint8, device="cuda") for _ in range(2))
     calls: dict[str, Callable[[], Any]] = {
@@ -134,24 +123,6 @@ def _bench(exercise: str, peer: str) -> str:
 def _ratios(theirs: list[float], ours: list[float]) -> list[float]:
     """Return how many times as fast ours are, call by call."""
     return [their / our for their, our in zip(theirs, ours, strict=True)]
-
-
-def inputs_of(exercise: Exercise, case: Case, machine: Machine) -> dict[str, torch.Tensor]:
-    """Return new random tensors for all arrays of a case, outputs included, laid out as in the judge."""
-    source = generator("cuda")
-    tensors = {array.name: draw(array, case.fill, source) for array in case.arrays}
-    if exercise.draw is not None:
-        tensors |= exercise.draw(case, source, machine)
-    return {array.name: laid_out(array, tensors[array.name]) for array in case.arrays}
-
-
-def laid_out(array: Array, values: torch.Tensor) -> torch.Tensor:
-    """Return the values with the strides that the array has in the judge."""
-    slot, _ = place("", 0, array.shape, array.dtype, array.row_padding, array.transposed)
-    if values.stride() == slot.strides:
-        return values
-    room = torch.empty(slot.span, dtype=values.dtype, device=values.device)
-    return room.as_strided(slot.shape, slot.strides).copy_(values)
 
 
 def call_of(function: Callable[..., Any], harness: Callable[..., None] | None, tensors: dict[str, Any]

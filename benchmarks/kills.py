@@ -23,9 +23,6 @@ from grader.leaderboard.ranking import rank
 from grader.leaderboard.store import Run, Store
 from grader.verdict import Verdict
 
-__all__ = ["Standing", "Trial", "differences", "kills", "moments", "submissions", "trial", "undisturbed",
-           "write_course"]  # fmt: skip
-
 EXERCISE = "vector_add"
 _KILLS = 10
 _KILLS_A_RUN = 3  # at most: a run that was killed and continued may be killed again

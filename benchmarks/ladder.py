@@ -27,7 +27,7 @@ import torch
 from benchmarks.kernels import load
 from benchmarks.limits import Fault
 from benchmarks.rows import Recorder
-from benchmarks.timing import in_turn
+from benchmarks.timing import host_ms, in_turn
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES
 from grader.exercises.numba_cupy.ladder_cases import FREQUENCIES, SAMPLES, draw, ladder_case, lombscargle
@@ -36,18 +36,6 @@ from grader.judge.score import interval
 from grader.worker.call_profile import ran
 from grader.worker.gpu_start import give_numba_its_names
 from grader.worker.toolchain import nvcc
-
-__all__ = [
-    "LIBRARIES",
-    "Rung",
-    "both_at_once",
-    "correct_digits",
-    "ladder",
-    "never_compiled",
-    "numba_registers",
-    "rungs",
-    "scipy_time_ms",
-]
 
 LIBRARIES = {"numba": "numba_cuda", "cupy": "cupy"}  # and the module that each needs to be installed
 _TYPES = ("float32", "float64")
@@ -159,11 +147,7 @@ def _first_call(call: Callable[[], Any], out: torch.Tensor, expected: torch.Tens
         SystemExit: the rung is wrong.
     """
     out.fill_(float("nan"))
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    first_ms = 1e3 * (time.perf_counter() - start)
+    first_ms = host_ms(call)
     digits = correct_digits(out, expected)
     if not digits > 4:  # also NaN
         raise SystemExit(f"{rung.exercise.id} is wrong: {digits:.1f} digits agree. Its figures are not written.")

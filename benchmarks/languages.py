@@ -22,8 +22,6 @@ from grader.exercises import find
 from grader.explore.hopper.language_views import FILES, PRODUCTS, hopper_product, load_file
 from grader.judge.score import interval
 
-__all__ = ["FLATTENED", "WAITING", "languages", "products"]
-
 FLATTENED = "Triton, one flattened loop"
 WAITING = "CUDA C++, no WGMMA in flight"
 _SIZE = 4096

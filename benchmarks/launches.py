@@ -18,8 +18,6 @@ import triton.language as tl
 from benchmarks.rows import Recorder
 from grader.worker.gpu_start import give_numba_its_names
 
-__all__ = ["launches"]
-
 _ELEMENTS, _THREADS = 4096, 256
 _BATCHES, _CALLS = 50, 200  # calls per batch: fewer than a GPU can queue
 _SOURCE = """\

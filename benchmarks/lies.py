@@ -12,8 +12,6 @@ from typing import Any
 from benchmarks.rows import Recorder
 from grader.authoring.source_tree import read
 
-__all__ = ["NOTEBOOK", "claims_of_notebook", "lies"]
-
 NOTEBOOK = Path(__file__).parents[1] / "source/01_profiling/06_catch_a_lying_benchmark.py"
 _LAST = "draw_claims("  # begins the first cell that needs all claims
 _REPEATS = 5

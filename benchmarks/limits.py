@@ -8,8 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Fault", "Limit", "folder", "keep", "kept"]
-
 
 class Fault(SystemExit):
     """A figure is outside its limits, or something was left behind. The rows are written nevertheless."""

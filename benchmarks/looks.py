@@ -14,8 +14,6 @@ from grader.judge.score import interval
 from grader.judge.timing import output_probe
 from grader.judge.timing.clock import launches_for
 
-__all__ = ["looks"]
-
 _EXERCISES = ("vector_add", "softmax", "unblock")  # few launches, some, many
 _ELEMENTS = tuple(int(factor * output_probe.LOOKS) for factor in (1 / 4, 1, 4, 16, 64))
 _TURNS = 40

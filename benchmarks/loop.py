@@ -10,8 +10,6 @@ from grader.authoring.stubs import solution
 from grader.exercises import find
 from grader.judge.service import Judge
 
-__all__ = ["loop"]
-
 _EDITS = 7
 _TIMED = ("vector_add", "softmax", "square_matrix")  # one of each kind: memory-bound, several sizes, a build
 _PAUSE_S = 6.0  # less than a learner needs to read and type; meanwhile the next worker imports

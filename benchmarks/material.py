@@ -14,8 +14,6 @@ from typing import Literal
 from grader.authoring.stubs import solution, unsolved
 from grader.exercises import EXERCISES, find
 
-__all__ = ["MIXED", "Deck", "Text", "crashing", "honest", "hostile", "slower", "unique", "wrong", "wrong_while_timed"]
-
 _TESTS = Path(__file__).parents[1] / "tests"
 _MUTATIONS = {
     "vector_add": (

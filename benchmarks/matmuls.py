@@ -24,10 +24,6 @@ from grader.judge.checking.buffers import generator
 from grader.judge.checking.compare import within
 from grader.judge.score import interval
 
-__all__ = [
-    "CUBLAS", "FUSED", "LAST", "SIZES", "Setting", "drawn", "matmuls", "must_be_right", "rungs", "settings", "sweep",
-]  # fmt: skip
-
 SIZES = (1024, 2048, 4096, 8192)
 CUBLAS, THEN_LEAKY, FUSED = "cuBLAS", "cuBLAS, then leaky ReLU", "fused leaky ReLU"
 LAST = "descriptors, persistent grid"

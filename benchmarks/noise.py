@@ -23,8 +23,6 @@ from grader.judge.score import interval
 from grader.judge.timing.clock import NO_DRIFT, Clock, Excess
 from grader.judge.timing.clock_choice import Reading
 
-__all__ = ["Heard", "listening", "noise", "taken"]
-
 _EXERCISE = "vector_add"
 _GRADINGS = 12
 _A_GRADING_S = 15.0

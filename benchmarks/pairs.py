@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
@@ -17,12 +15,11 @@ from benchmarks.material import Text, slower, unique
 from benchmarks.rows import Recorder, commit
 from grader.exercise import Exercise
 from grader.exercises import find
+from grader.explore.hopper.language_views import load_file
 from grader.judge.score import Interval, interval
 
 if TYPE_CHECKING:
     from grader.judge.bench import Bench
-
-__all__ = ["counted", "imported", "pairs"]
 
 _PAIRS = 100
 _APART = 1.03
@@ -34,14 +31,8 @@ _RIGHT_OF_100 = 95
 def imported(source: str, entry: str, scratch: Path) -> Callable[..., None]:
     """Import the function `entry` of a submission into this process: only for the benches' own texts."""
     path = scratch / f"bench_{abs(hash(source))}.py"
-    path.write_text(source, encoding="utf-8")  # Triton reads it again
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return getattr(module, entry)  # type: ignore[no-any-return]
+    path.write_text(source, encoding="utf-8")
+    return getattr(load_file(path), entry)  # type: ignore[no-any-return]
 
 
 def counted(rows: Sequence[dict[str, Any]]) -> dict[str, int]:

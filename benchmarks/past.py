@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import astuple
@@ -20,15 +19,13 @@ from benchmarks.limits import Fault
 from benchmarks.pairs import imported
 from benchmarks.peers import LIBRARIES, is_there
 from benchmarks.rows import Recorder
-from benchmarks.timing import in_turn
+from benchmarks.timing import host_ms, in_turn
 from grader.authoring.stubs import solution
 from grader.exercises import find
 from grader.exercises.numba_cupy.ladder_cases import lombscargle
 from grader.judge.checking.buffers import generator
 from grader.judge.score import interval
 from grader.worker.arrays import call
-
-__all__ = ["in_float64", "past", "with_knobs"]
 
 LAST, FFT64 = "last rung", "FFT, float64"
 STEPS, THREADS = (8, 16, 32), (64, 128)
@@ -132,7 +129,7 @@ def _libraries(recorder: Recorder, drawn: Mapping[str, Any], expected: torch.Ten
             digits = correct_digits(power, expected)
             if not digits >= _LEAST_DIGITS:  # also NaN
                 raise ValueError(f"only {digits:.1f} digits are correct")
-            taken = [_host_ms(one) for _ in range(_LIBRARY_REPEATS)]
+            taken = [host_ms(one) for _ in range(_LIBRARY_REPEATS)]
         except Exception as error:
             traceback.print_exc()
             faults.append(f"ladder/past: {library.label}: {type(error).__name__}: {error}")
@@ -141,14 +138,6 @@ def _libraries(recorder: Recorder, drawn: Mapping[str, Any], expected: torch.Ten
         add("ratio_vs_last_rung", "1", *astuple(interval([last_ms / ms for ms in taken])))
         add("correct_digits", "1", digits)
     return faults
-
-
-def _host_ms(one: Callable[[], Any]) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    one()
-    torch.cuda.synchronize()
-    return 1e3 * (time.perf_counter() - start)
 
 
 def _digits(one: Callable[[], Any], out: torch.Tensor, expected: torch.Tensor) -> float:

@@ -13,8 +13,6 @@ from typing import Any
 import torch
 from torch.utils.cpp_extension import load_inline
 
-__all__ = ["LIBRARIES", "PEERS", "Library", "Peer", "is_there", "peer_calls"]
-
 _CUB = r"""
 #include <cub/cub.cuh>
 #include <cuda/std/functional>

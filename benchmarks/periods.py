@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,11 +13,10 @@ import torch
 
 from benchmarks.kernels import load
 from benchmarks.rows import Recorder
+from benchmarks.timing import host_ms
 from grader.exercises import find
 from grader.exercises.numba_cupy.ladder_cases import SAMPLES, draw, ladder_case, lombscargle
 from grader.judge.checking.buffers import generator
-
-__all__ = ["of_this_machine", "periods"]
 
 _FREQUENCIES = 1 << 14
 _REPEATS = 5
@@ -35,7 +33,7 @@ def periods(recorder: Recorder) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, power in of_this_machine(drawn, Path(folder)).items():
             _must_agree(name, power(), expected)  # and warms up
-            times[name] = [_milliseconds(power) for _ in range(_REPEATS)]
+            times[name] = [host_ms(power) for _ in range(_REPEATS)]
     scipy_ms = median(times["SciPy"])
     for name, taken in times.items():
         recorder.add("periods", name, "median_ms", "ms", median(taken), min(taken), max(taken))
@@ -71,11 +69,3 @@ def _must_agree(name: str, power: Any, expected: torch.Tensor) -> None:
     error = (got.to(expected) - expected).abs().max() / expected.max()
     if not error < _AGREE:
         raise SystemExit(f"{name} differs by {error:g} of the peak. No figure is written.")
-
-
-def _milliseconds(power: Power) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    power()
-    torch.cuda.synchronize()
-    return 1e3 * (time.perf_counter() - start)

@@ -12,8 +12,6 @@ from grader.exercises import EXERCISES
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-__all__ = ["plots"]
-
 _STYLES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", (0, (1, 1))))
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#999999")  # Okabe and Ito
 

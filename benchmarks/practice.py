@@ -19,8 +19,6 @@ from grader.exercises import EXERCISES
 from grader.judge.service import Judge
 from grader.verdict import Verdict
 
-__all__ = ["practice"]
-
 _LIMIT_S = 560.0
 _LONGEST_S = 60.0  # an exercise is not begun with less time left
 _ALLOWED_PERCENT = 3.0

@@ -9,8 +9,6 @@ import torch
 from benchmarks.rows import Recorder
 from grader.explore import list_kernels
 
-__all__ = ["profiles"]
-
 
 def _eager(x: Any) -> Any:
     numerator = (x - x.amax(dim=1, keepdim=True)).exp()

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["README", "TABLES", "Line", "rewrite", "section"]
-
 README = Path(__file__).parents[1] / "README.md"
 _END = "<!-- end of figures -->"
 

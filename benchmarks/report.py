@@ -15,8 +15,6 @@ from grader.feedback.report import as_html
 from grader.judge.service import Judge
 from grader.verdict import Verdict
 
-__all__ = ["report"]
-
 _PICTURE = Path(__file__).parents[1] / "docs" / "report.png"
 _KEPT = _PICTURE.with_suffix(".json")
 _PAGE = '<body style="margin:12px;width:740px;background:#fff;font:14px system-ui"><div id="report">{}</div></body>'

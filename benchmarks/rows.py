@@ -18,8 +18,6 @@ from grader.results import RESULTS, Row
 if TYPE_CHECKING:
     from grader.judge.gpu.ceilings import Machine
 
-__all__ = ["Recorder", "commit", "file_stem", "replace_rows"]
-
 
 @functools.cache
 def commit() -> str:

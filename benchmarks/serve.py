@@ -41,8 +41,6 @@ from grader.server.submitting import ClassServer, Outcome
 from grader.server.tokens import course_tokens
 from grader.submission import Submission, from_source
 
-__all__ = ["Load", "Seen", "load", "main", "serve"]
-
 _EXERCISE = "vector_add"
 _PROCESSES = 4  # of clients, so that they do not wait for one another
 _REPLAYED = 0.1  # of the clients send their request twice

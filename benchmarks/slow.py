@@ -45,8 +45,6 @@ from grader.verdict import Cause
 from tests.honest import corpus as honest
 from tests.slow.corpus import Slow, corpus
 
-__all__ = ["Answer", "Text", "again", "answers", "gather", "reached", "slow", "texts"]
-
 EVIDENCE = RESULTS / "slow"
 _FILE_S = 8.0  # a file is not begun with less time left
 _AT_ONCE = 6  # simulators

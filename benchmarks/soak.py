@@ -20,8 +20,6 @@ from grader.judge.service import Judge
 from grader.verdict import Verdict
 from grader.words import in_points
 
-__all__ = ["Soak", "kind_of", "soak"]
-
 _GRADINGS = 500
 _EVERY = 50
 _TIMED = 0.25  # of all gradings: timing takes long, and leaks show without it

@@ -12,8 +12,6 @@ from benchmarks.material import MIXED, Text
 from benchmarks.rows import Recorder
 from grader.judge.service import Judge
 
-__all__ = ["by_stage", "kernel_looks", "stages"]
-
 _STUDENTS = 12
 _A_GRADING_S = 15.0
 _LOOKED_AT = 8  # students, with three exercises each

@@ -11,8 +11,6 @@ from benchmarks.__main__ import is_known
 from grader.results import RESULTS
 from tests.exploits.corpus import PREFIXES, exploits
 
-__all__ = ["ROOT", "START_AND_WRITE_S", "Step", "known", "step"]
-
 ROOT = Path(__file__).parents[1]
 _PYTEST = ("-m", "pytest", "-m", "gpu", "-q", "--tb=short", "--durations=10", "-p", "no:cacheprovider")
 _MISTAKES = "tests/mistakes/test_mistakes.py::test_on_a_gpu_a_bug_is_named_and_right_work_passes"
@@ -50,22 +48,10 @@ class Step:
 
 def known(out: Path) -> list[Step]:
     """Return all steps, the most telling first."""
-    early = ("ladder", "past", "matmuls", "means", "widths", "periods")
-    later = (
-        "stopwatches",
-        "traces",
-        "ceilings",
-        "fusion",
-        "graphs",
-        "launches",
-        "languages",
-        "softmaxes",
-        "lies",
-        "bytes",
-        "reductions",
-        "operators",
-        "kernels",
-    )
+    course = (
+        "ladder", "past", "matmuls", "means", "widths", "periods", "stopwatches", "traces", "ceilings", "fusion",
+        "graphs", "launches", "languages", "softmaxes", "lies", "bytes", "reductions", "operators", "kernels",
+    )  # fmt: skip
     long = ("slow", "flips", "throughput:ours", "throughput:stock", "soak", "kills", "serve")
     return [
         _tests("judge-fused-and-sandbox", "tests/judge/checking/test_fused_compare.py", "tests/judge/sandbox"),
@@ -77,8 +63,7 @@ def known(out: Path) -> list[Step]:
                "--ignore=tests/judge/checking/test_fused_compare.py", "--ignore=tests/judge/sandbox",
                f"--ignore={_GRADING}", f"--ignore={_STAGED}"),
         _tests("others", *_CORRECT, quiet=False),
-        *map(_bench, early),
-        *map(_bench, later),
+        *map(_bench, course),
         *_mistakes(),
         *_notebooks(out),
         *map(_bench, ("clock:noise", "clock:looks", "clock:streams")),

@@ -11,9 +11,8 @@ import torch
 from torch.utils.benchmark import Timer
 
 from benchmarks.rows import Recorder
-from grader.explore.profiling.call_timing import busy_gpu, time_after
-
-__all__ = ["stopwatches"]
+from benchmarks.timing import host_ms
+from grader.explore.profiling.call_timing import busy_gpu, event_ms, time_after
 
 _REPEATS = 30
 _SQUARES = {
@@ -29,10 +28,10 @@ _MIB = (1, 4, 16, 64, 256)
 def stopwatches(recorder: Recorder) -> None:
     """Rows `stopwatches` (`time_ms`), `warm_and_cold` (`warm_us`, `cold_us`) and `square_three_ways` (`median_ms`)."""
     call = busy_gpu().call()
-    recorder.add("stopwatches", "synchronised, the first call", "time_ms", "ms", _synchronised_ms(call))
-    shots = [_synchronised_ms(call) for _ in range(_REPEATS)]
+    recorder.add("stopwatches", "synchronised, the first call", "time_ms", "ms", host_ms(call))
+    shots = [host_ms(call) for _ in range(_REPEATS)]
     _add(recorder, "stopwatches", "synchronised, warmed up", "time_ms", "ms", shots)
-    _add(recorder, "stopwatches", "events, warmed up", "time_ms", "ms", [_event_ms(call) for _ in range(_REPEATS)])
+    _add(recorder, "stopwatches", "events, warmed up", "time_ms", "ms", [event_ms(call) for _ in range(_REPEATS)])
     _add(recorder, "stopwatches", "not synchronised", "time_ms", "ms", [_launch_ms(call) for _ in range(_REPEATS)])
     _caches(recorder)
     x = torch.randn(_SIDE, _SIDE, device="cuda")
@@ -58,26 +57,8 @@ def _add(recorder: Recorder, bench: str, case: str, metric: str, unit: str, time
     recorder.add(bench, case, metric, unit, median(times), ordered[quarter], ordered[-1 - quarter])
 
 
-def _synchronised_ms(call: Callable[[], Any]) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    return 1e3 * (time.perf_counter() - start)
-
-
 def _launch_ms(call: Callable[[], Any]) -> float:
     torch.cuda.synchronize()
     start = time.perf_counter()
     call()
     return 1e3 * (time.perf_counter() - start)
-
-
-def _event_ms(call: Callable[[], Any]) -> float:
-    make: Any = torch.cuda.Event
-    start, end = make(enable_timing=True), make(enable_timing=True)
-    start.record()
-    call()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end))

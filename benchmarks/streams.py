@@ -21,8 +21,6 @@ from tests.honest.corpus import Honest, corpus
 if TYPE_CHECKING:
     from grader.judge.bench import Bench
 
-__all__ = ["by_queues", "on_streams", "streams"]
-
 _MADE = re.compile(r"\bStream\(|(?<!torch\.)\bcuda\.stream\(|\bcudaStreamCreate")
 _A_GRADING_S = 20.0
 

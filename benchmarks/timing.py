@@ -1,18 +1,29 @@
-"""Times several peers in turn by CUDA events: single calls after a flush of the L2, or several calls in a row."""
+"""Times one call by the host's clock, and several peers in turn by CUDA events.
+
+In turn, single calls are timed after a flush of the L2, or several calls in a row.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
-from grader.explore.memory.bandwidth_experiments import HEAD_START_CYCLES
-
-__all__ = ["HEAD_START_CYCLES", "in_turn"]
+from grader.explore.memory.bandwidth_experiments import HEAD_START_CYCLES as HEAD_START_CYCLES
 
 _REPEATS = 100
 _WARM_UP = 5
+
+
+def host_ms(call: Callable[[], Any]) -> float:
+    """Return the milliseconds of one call and its work on the GPU, by the host's clock."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return 1e3 * (time.perf_counter() - start)
 
 
 def in_turn(

@@ -24,8 +24,6 @@ from benchmarks.rows import Recorder
 from grader.exercises import find
 from grader.explore.profiling.trace_timeline import TRACES, WORK, events_of
 
-__all__ = ["COMMANDS", "SCRIPT", "slim", "traces", "write"]
-
 # The same text as in the notebook.
 SCRIPT = """import torch
 x = torch.randn(10_000, 10_000, device="cuda")

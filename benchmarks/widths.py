@@ -20,8 +20,6 @@ from grader.exercises import find
 from grader.judge.score import Interval, interval
 from grader.worker.harnesses.triton_kernels import load_widths
 
-__all__ = ["widths"]
-
 _ELEMENTS = (1 << 27) + 4  # not a multiple of 16: Triton would see that, and every mask would end at a whole load
 _RUNS = (1, 2, 4)  # float32 per load
 _EACH = (8, 32)  # elements per thread

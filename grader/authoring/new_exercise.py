@@ -282,7 +282,9 @@ def _module(model: Exercise, exercise_id: str, title: str, chapter: str) -> byte
     assert definition is not None
     name, call = definition
     values = {"id": exercise_id, "title": title, "chapter": chapter, "notebook": exercise_id, "entry": exercise_id}
-    edits = [(each.value, _quoted(values[each.arg])) for each in call.keywords if each.arg in values]
+    edits = [
+        (each.value, json.dumps(values[each.arg], ensure_ascii=False)) for each in call.keywords if each.arg in values
+    ]
     first = tree.body[0]
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
         edits.append((first.value, f'"""{title}. Modelled on `{model.id}`."""'))
@@ -292,12 +294,6 @@ def _module(model: Exercise, exercise_id: str, title: str, chapter: str) -> byte
         start = lines[node.lineno - 1].encode()[: node.col_offset].decode()
         lines[node.lineno - 1 : node.end_lineno] = [start + new + last]
     return re.sub(rf"\b{name}\b", exercise_id.upper(), "\n".join(lines)).encode()
-
-
-def _quoted(text: str) -> str:
-    """A Python string in double quotes."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _definition(tree: ast.Module, exercise_id: str) -> tuple[str, ast.Call] | None:

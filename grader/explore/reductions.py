@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from grader.explore.drawing.displays import (
     BLUE,
@@ -27,6 +27,7 @@ from grader.explore.drawing.displays import (
     write,
 )
 from grader.explore.drawing.recorded_results import Recorded, recorded
+from grader.explore.profiling.call_timing import event_ms
 from grader.words import plural
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _row(axes: Axes, y: float, values: Sequence[int], written: set[int], label: 
         dark = place in written
         rectangle(axes, (place, y), 1, 1, facecolor=BLUE if dark else LIGHT, edgecolor=DARK, linewidth=0.8)
         colour = "white" if dark else DARK if not written and y == 0 else GREY
-        axes.text(place + 0.5, y + 0.5, str(value), ha="center", va="center", fontsize=11, color=colour)
+        write(axes, place + 0.5, y + 0.5, str(value), 11, color=colour)
     write(axes, -0.25, y + 0.5, label, 11, "right")
 
 
@@ -388,20 +389,8 @@ def measure_rungs(n: int = ELEMENTS) -> RungSpeeds:
     scratch = torch.empty(blocks, device="cuda")
     calls: dict[str, Callable[[], object]] = {name: partial(launch, name, x, out, scratch, blocks) for name in TIMED}
     calls["torch.mean"] = partial(torch.mean, x)
-    return RungSpeeds("measured", {name: 4 * n / _seconds(call) / 1e9 for name, call in calls.items()})
+    return RungSpeeds("measured", {name: 4 * n / _ms(call) / 1e6 for name, call in calls.items()})
 
 
-def _seconds(call: Callable[[], object]) -> float:
-    import torch
-
-    cuda: Any = torch.cuda
-    times: list[float] = []
-    for number in range(_WARM_UP + _REPEATS):
-        start, end = (cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        if number >= _WARM_UP:
-            times.append(start.elapsed_time(end) / 1e3)
-    return median(times)
+def _ms(call: Callable[[], object]) -> float:
+    return median([event_ms(call) for _ in range(_WARM_UP + _REPEATS)][_WARM_UP:])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 import torch
 
 from grader.explore import compile_kernel
+from grader.explore.hopper.language_views import load_file
 from grader.explore.triton_compiler.compiled_stages import Compiled
 
 KERNELS = """
@@ -47,13 +46,7 @@ X, H = torch.zeros(1024), torch.zeros(64, 64, dtype=torch.float16)
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = Path(tmp_path_factory.mktemp("kernels"), "kernels_to_explore.py")
     path.write_text(KERNELS)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_file(path)
 
 
 @pytest.fixture(scope="session")

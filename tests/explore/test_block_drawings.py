@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from xml.etree import ElementTree
-
 import pytest
 import torch
 
@@ -32,14 +29,6 @@ def test_what_cannot_be_drawn_is_refused_with_a_sentence(wrong: tuple[int, int, 
 def test_partial_sums_are_written_once_and_read_once() -> None:
     """65,536 float32 sums are 256 KiB each way, in all 512 KiB."""
     assert partial_bytes(65_536) == 2 * 256 * 1024
-
-
-def test_pictures_are_the_same_each_time() -> None:
-    """Drawing twice gives the same bytes: well-formed XML that loads nothing from other sites."""
-    first, second = draw_stages(10, 4, 2), draw_stages(10, 4, 2)
-    assert first.svg == second.svg
-    ElementTree.fromstring(first.svg)
-    assert not re.search(r'(?:href|src)="https?:', first.svg)
 
 
 def test_the_parts_of_a_gpu_are_in_the_picture_and_its_words() -> None:

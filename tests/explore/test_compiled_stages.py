@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from grader.explore import (
     explore_compiler,
     memory_instructions,
 )
+from grader.explore.hopper.language_views import load_file
 from grader.explore.triton_compiler.compiled_stages import STAGES, Compiled
 from grader.worker.toolchain.compile_only import CompileFailed
 
@@ -44,7 +44,6 @@ def test_lines_of_other_functions_and_tables_for_debuggers_stay_away(triple: Com
 
 def test_what_it_needs_of_an_sm_is_read_from_the_machine_code(triple: Compiled, matmul: Compiled) -> None:
     """Registers are counted, nothing is spilled, and shared memory is the size of the tiles."""
-    assert triple.registers is not None
     assert 8 <= triple.registers <= 255
     assert (triple.stack_bytes, triple.shared_bytes) == (0, 0)
     assert matmul.shared_bytes == 3 * 2 * 64 * 32 * 2
@@ -101,15 +100,10 @@ def broken_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 @pytest.fixture
 def copies(tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
-    import importlib.util
-
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / "copies.py"
     path.write_text(COPY)
-    spec = importlib.util.spec_from_file_location("kernels_of_test_counts", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_file(path)
 
 
 TYPES = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"}
@@ -145,11 +139,7 @@ def test_a_sum_is_compiled_to_shuffles_and_a_barrier(tmp_path: Path) -> None:
     """1,024 elements over 4 warps need 7 additions per thread, then 5 shuffles in a warp and 2 between warps."""
     path = tmp_path / "sum_kernel.py"
     path.write_text(SUM)
-    spec = importlib.util.spec_from_file_location("sum_kernel", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_file(path)
     types = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"}
     found = count_instructions(module.sum_kernel, types, {"BLOCK": 1024}, ("add.f32", "shfl.sync", "bar.sync", "none"))
     assert (found["add.f32"], found["shfl.sync"], found["none"]) == (14, 7, 0)

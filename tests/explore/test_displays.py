@@ -15,15 +15,20 @@ from grader.explore import (
     count_traffic,
     draw_banks,
     draw_blocks,
+    draw_claims,
     draw_eager_and_fused,
     draw_grid,
     draw_padded_rows,
     draw_padded_tile,
     draw_reduction_tree,
     draw_row_in_sram,
+    draw_running_maximum,
+    draw_score_tiles,
     draw_sectors,
     draw_shuffles,
+    draw_stages,
     draw_transposed_tile,
+    draw_waits,
     explore_banks,
     explore_grouped_order,
     explore_pipeline,
@@ -32,12 +37,6 @@ from grader.explore import (
 )
 from grader.explore.drawing.displays import BLUE, GREY, LIGHT, ORANGE, PALE
 from grader.explore.memory.tiled_matmul import draw_grouped_order, draw_pipeline
-
-
-def _traffic_picture() -> Picture:
-
-    return draw_eager_and_fused(count_traffic(lambda x: x.exp() + 1, torch.ones(4, 4)))
-
 
 DRAWINGS = {
     "reduction tree": lambda: draw_reduction_tree(8),
@@ -52,7 +51,12 @@ DRAWINGS = {
     "banks": lambda: draw_banks(32),
     "padded tile": draw_padded_tile,
     "transposed tile": draw_transposed_tile,
-    "traffic": _traffic_picture,
+    "traffic": lambda: draw_eager_and_fused(count_traffic(lambda x: x.exp() + 1, torch.ones(4, 4))),
+    "stages": lambda: draw_stages(10, 4, 2),
+    "running maximum": lambda: draw_running_maximum((1.0, 2.0, 3.0, 1.0, 7.0), 2),
+    "score tiles": lambda: draw_score_tiles(causal=True),
+    "claims": lambda: draw_claims({"no sync": 200.6, "constant data": 0.9}),
+    "waits": draw_waits,
 }
 
 

@@ -13,14 +13,12 @@ from grader.explore.profiling import machine_ceilings
 from grader.explore.profiling.machine_ceilings import Ceilings, Landed, figures, time_ms
 
 MACHINE = Ceilings("a machine", bandwidth_gbps=1000, tflops=50, dtype="float16")
-NO_PEAK = Ceilings("another", bandwidth_gbps=1000, tflops=0, dtype="float16")
 
 
 def test_the_roof_is_the_lower_of_two_lines() -> None:
     """Left of the ridge memory is the limit, right of it arithmetic."""
     assert MACHINE.ridge == 50
     assert [MACHINE.roof(x) for x in (0.25, 50, 1000)] == [0.25, 50, 50]
-    assert NO_PEAK.roof(1000) == 1000
 
 
 def test_a_point_is_what_was_counted_over_the_time() -> None:

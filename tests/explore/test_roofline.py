@@ -17,7 +17,6 @@ from grader.explore.profiling.machine_ceilings import Ceilings, Landed
 from grader.explore.profiling.roofline import RooflineView, count, predict, recorded_ceilings, recorded_kernels
 
 MACHINE = Ceilings("a machine", bandwidth_gbps=1000, tflops=50, dtype="float16")
-NO_PEAK = Ceilings("another", bandwidth_gbps=1000, tflops=0, dtype="float16")
 
 
 def test_the_picture_says_its_numbers() -> None:
@@ -42,12 +41,6 @@ def test_no_name_is_written_over_another(draw: Callable[[], Any], monkeypatch: p
     [axes] = figure.axes
     found = [(text.get_text(), text.get_window_extent()) for text in axes.texts]
     assert [(a, b) for (a, one), (b, other) in itertools.combinations(found, 2) if one.overlaps(other)] == []
-
-
-def test_a_roof_without_a_peak_is_slanted_only() -> None:
-    """If arithmetic was not recorded, no value is invented."""
-    assert "flat" not in draw_roofline(NO_PEAK).alt
-    assert "not recorded" in repr(NO_PEAK)
 
 
 def _row(bench: str, case: str, metric: str, value: float) -> dict[str, Any]:
@@ -128,6 +121,6 @@ def test_another_choice_redraws_the_picture() -> None:
 
 
 def test_a_machine_that_nobody_measured_cannot_be_explored() -> None:
-    """Without arithmetic throughput there is no predicted time."""
+    """Without ceilings there is no predicted time."""
     with pytest.raises(ValueError, match="measure_ceilings"):
-        explore_roofline(NO_PEAK)
+        explore_roofline()

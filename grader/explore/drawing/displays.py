@@ -62,9 +62,11 @@ def canvas(
     return figure, axes
 
 
-def write(axes: Axes, x: float, y: float, text: str, size: float, align: str = "center", **style: Any) -> None:
-    """Write dark text at half its height; `style` is matplotlib's."""
-    axes.text(x, y, text, ha=align, va="center", fontsize=size, color=DARK, **style)
+def write(
+    axes: Axes, x: float, y: float, text: str, size: float, align: str = "center", color: str = DARK, **style: Any
+) -> None:
+    """Write text at half its height; `style` is matplotlib's."""
+    axes.text(x, y, text, ha=align, va="center", fontsize=size, color=color, **style)
 
 
 def chart(width: float, height: float) -> tuple[Figure, Axes]:

@@ -120,18 +120,21 @@ def hopper_product(language: str) -> Callable[[Any, Any, Any], None]:
 
 def _module(language: str) -> ModuleType:
     path = _path(language)
-    if path.stem not in sys.modules:
-        sys.modules[path.stem] = load_file(path)
-    return sys.modules[path.stem]
+    return sys.modules.get(path.stem) or load_file(path)
 
 
 def load_file(path: Path) -> ModuleType:
-    """Import a product's file."""
+    """Import a file as the module of its name. Triton reads the file again, so it has to stay."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
     return module
 
 
@@ -176,7 +179,7 @@ def _by_triton(language: str) -> MachineCode:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(shutil.copy(_path(language), folder))
         found = compiled_file(path, "kernel", operands | values)
-    return MachineCode(found.texts["sass"], found.registers or 0, found.stack_bytes or 0)
+    return MachineCode(found.texts["sass"], found.registers, found.stack_bytes)
 
 
 _TRITON = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP": 16, "num_warps": 4, "num_stages": 3}

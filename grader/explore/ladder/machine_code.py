@@ -160,15 +160,19 @@ def _compiled_by_nvrtc(source: str, options: Sequence[str], capability: int | st
     return answer.cubin, answer.log
 
 
-def _disassembled(tool: str, option: str, cubin: bytes) -> str:
-    """Return the output of a disassembler that comes with Triton."""
+def disassembled(cubin: bytes, tool: str, *options: str) -> str:
+    """Return the output of a disassembler that comes with Triton.
+
+    Raises:
+        RuntimeError: it fails; the message is its own.
+    """
     import triton
 
     path = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / tool
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        done = subprocess.run([path, option, file.name], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([path, *options, file.name], capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
         raise RuntimeError(f"{tool}, which comes with Triton, failed: {done.stderr.strip()}")
     return done.stdout
@@ -196,7 +200,7 @@ def _assembled(ptx: str, max_registers: int | None) -> tuple[bytes, str]:
 
 
 def _read(title: str, cubin: bytes, log: str, ptx: str = "") -> MachineCode:
-    parts = _disassembled("cuobjdump", "-sass", cubin).split("Function : ")[1:]
+    parts = disassembled(cubin, "cuobjdump", "-sass").split("Function : ")[1:]
     kernels = [part for part in parts if not part.startswith(("__internal", "$"))]
     found = [(int(each["address"], 16), each["text"]) for each in _SASS_LINE.finditer(max(kernels, key=len))]
     registers = max(map(int, _REGISTERS.findall(log)))
@@ -305,7 +309,7 @@ def nvrtc_view(source: str, *options: str, capability: int | str = _CAPABILITY) 
     """
     cubin, said = _compiled_by_nvrtc(source, options, capability)
     registers = {name: int(count) for name, count in _ENTRY.findall(said)}
-    lines = _disassembled("nvdisasm", "-c", cubin).splitlines()
+    lines = disassembled(cubin, "nvdisasm", "-c").splitlines()
     sass = "\n".join(line for line in lines if _INSTRUCTION.match(line) or _LABEL.match(line))
     return NvrtcView(capability, registers, sum(map(int, _SPILLED.findall(said))), sass)
 
@@ -420,8 +424,7 @@ def loop_parts(code: MachineCode) -> dict[str, float]:
     samples = len(code.loop) / code.per_sample
     counts = dict.fromkeys(KINDS, 0)
     for line in code.loop:
-        bare = re.sub(r"^@!?U?P\w+\s+", "", line)
-        counts[next(kind for kind, pattern in KINDS.items() if re.match(pattern, bare))] += 1
+        counts[next(kind for kind, pattern in KINDS.items() if re.match(pattern, _bare(line)))] += 1
     return {kind: count / samples for kind, count in counts.items()}
 
 

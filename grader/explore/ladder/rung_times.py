@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median_high
 from typing import Any
 
 from grader.exercise import Case
@@ -14,6 +15,7 @@ from grader.exercises.numba_cupy.ladder_cases import FREQUENCIES, SAMPLES, draw,
 from grader.explore.drawing.displays import BLUE, DARK, GREY, LIGHT, ORANGE, PALE, Picture, Table, chart, finish, write
 from grader.explore.drawing.recorded_results import Recorded, recorded
 from grader.explore.ladder.machine_code import NvrtcView, nvrtc_view
+from grader.explore.profiling.call_timing import event_ms
 from grader.judge.checking.buffers import generator
 from grader.words import plural
 
@@ -104,16 +106,7 @@ def measure(call: Callable[[], Any]) -> tuple[float, float]:
     call()
     torch.cuda.synchronize()
     first_ms = 1e3 * (time.perf_counter() - begun)
-    make: Any = torch.cuda.Event
-    times = []
-    for _ in range(_REPEATS):
-        start, end = make(enable_timing=True), make(enable_timing=True)
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        times.append(float(start.elapsed_time(end)))
-    return first_ms, sorted(times)[len(times) // 2]
+    return first_ms, median_high(event_ms(call) for _ in range(_REPEATS))
 
 
 def scipy_ms(tensors: dict[str, Any]) -> float:
@@ -217,7 +210,10 @@ class PublishedLadder(Table):
             head = (*_HEAD, f"ms, {gpu}", f"float64: ms, {gpu}")
         for rung, published in PUBLISHED[self.library].items():
             shown = (_number(published.registers, "d"), _number(published.jit_ms, ".4g"))
-            times = (f"{each:,.4g}" if each < 1000 else f"{each:,.0f}" for each in _times_of(published))
+            times = (
+                f"{each:,.4g}" if each < 1000 else f"{each:,.0f}"
+                for each in (published.float32_ms, published.float64_ms)
+            )
             row: tuple[str, ...] = (rung.replace("_", " "), *shown, *times)
             if self.ours.rows:
                 case = "SciPy on the CPU" if rung == "SciPy" else rung
@@ -228,10 +224,6 @@ class PublishedLadder(Table):
 
     def _note(self) -> str:
         return f"{SOURCE} {self.ours.origin}"
-
-
-def _times_of(published: Published) -> tuple[float, float]:
-    return published.float32_ms, published.float64_ms
 
 
 def published_ladder(library: str) -> PublishedLadder:
@@ -264,10 +256,10 @@ class Chip:
         """The minimum time in ms for two special functions per sample and frequency: the last rung's ceiling."""
         return 2 * samples * FREQUENCIES / (_SPECIAL_PER_CLOCK * self.multiprocessors * self.ghz * 1e9) * 1e3
 
-    def multiply_add_ms(self, samples: int = SAMPLES, each: int = 8) -> float:
-        """The minimum time in ms for `each` multiply-adds per sample and frequency: a rotation and four sums."""
+    def multiply_add_ms(self, samples: int) -> float:
+        """The minimum time in ms for eight multiply-adds per sample and frequency: a rotation and four sums."""
         per_second = self.multiply_adds_per_clock * self.multiprocessors * self.ghz * 1e9
-        return each * samples * FREQUENCIES / per_second * 1e3
+        return 8 * samples * FREQUENCIES / per_second * 1e3
 
 
 H200 = Chip("NVIDIA H200", 132, 1.98)

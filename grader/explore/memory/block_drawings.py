@@ -202,7 +202,7 @@ def _stage_block(axes: Axes, program: int, y: float, first: int, n: int, block_s
 def _stage_cell(axes: Axes, x: float, y: float, text: str, fill: str) -> None:
     rectangle(axes, (x, y), _WIDTH, _ROW, facecolor=fill, edgecolor=DARK, linewidth=1)
     colour = "white" if fill == BLUE else DARK
-    axes.text(x + _WIDTH / 2, y + _ROW / 2, text, ha="center", va="center", fontsize=11, color=colour)
+    write(axes, x + _WIDTH / 2, y + _ROW / 2, text, 11, color=colour)
 
 
 def _label(axes: Axes, y: float, text: str) -> None:
@@ -306,14 +306,8 @@ def draw_transposed_tile() -> Picture:
     axes.text(14.2, 2.5, "1", fontsize=13, weight="bold", color=DARK, ha="center")
     axes.text(21.6, 7.2, "2", fontsize=13, weight="bold", color=DARK, ha="center")
     write(axes, 0, 12.9, "1: threads 0 to 3 read along a row of x and write along a row of the tile.", 11, "left")
-    write(
-        axes,
-        0,
-        13.8,
-        "2: when the tile is full, they read down a column of the tile and write along a row of out.",
-        11,
-        "left",
-    )
+    said = "2: when the tile is full, they read down a column of the tile and write along a row of out."
+    write(axes, 0, 13.8, said, 11, "left")
     alt = (
         "A block of a transpose with tiles of 4 by 4. Threads 0 to 3 read along a row of x, in the tile at tile row 0 "
         "and tile column 2. They write along a row of a tile in shared memory. Then they read down a column of that "
@@ -344,7 +338,7 @@ def _cell(axes: Axes, x: float, y: float, thread: int, *, read: bool) -> None:
     colour, ink = (BLUE, "white") if read else (ORANGE, DARK)
     rectangle(axes, (x, y), 1, 1, facecolor=colour, edgecolor=DARK, linewidth=0.6, hatch=None if read else "///")
     box = None if read else {"facecolor": ORANGE, "edgecolor": "none", "pad": 1}
-    axes.text(x + 0.5, y + 0.5, str(thread), ha="center", va="center", fontsize=10, color=ink, bbox=box)
+    write(axes, x + 0.5, y + 0.5, str(thread), 10, color=ink, bbox=box)
 
 
 _PARTS_OF_AN_SM = (("warps", PALE), ("registers", LIGHT), ("shared memory, L1", LIGHT))
@@ -364,15 +358,15 @@ def draw_gpu(sms: int = 3) -> Picture:
     for number in range(sms):
         left = 3.2 * number
         rectangle(axes, (left, 0), 2.9, 3.2, facecolor="white", edgecolor=DARK, linewidth=1.4)
-        _said(axes, left + 1.45, 0.35, f"SM {number}", 12.5)
+        write(axes, left + 1.45, 0.35, f"SM {number}", 12.5)
         for row, (name, colour) in enumerate(_PARTS_OF_AN_SM):
             _part(axes, left + 0.2, 0.7 + 0.8 * row, 2.5, name, colour)
-    _said(axes, 3.2 * sms + 0.6, 1.6, "…", 18)
+    write(axes, 3.2 * sms + 0.6, 1.6, "…", 18)
     _part(axes, 0, 3.7, width - 0.3, "L2 cache, shared by all SMs", ORANGE)
     _part(axes, 0, 5.0, width - 0.3, "memory (HBM): every tensor", BLUE, "white")
     for y in (3.45, 4.6):
-        _said(axes, (width - 0.3) / 2, y, "↕", 14)
-    _said(axes, (width - 0.3) / 2, 6.1, "a block runs on one SM; its threads run in warps of 32", 11.5)
+        write(axes, (width - 0.3) / 2, y, "↕", 14)
+    write(axes, (width - 0.3) / 2, 6.1, "a block runs on one SM; its threads run in warps of 32", 11.5)
     alt = (
         f"A GPU has many streaming multiprocessors (SMs); {sms} are drawn. Each runs warps of 32 threads and has its "
         "own registers and its own shared memory with the L1 cache. All SMs share the L2 cache. Below it is the GPU's "
@@ -384,11 +378,7 @@ def draw_gpu(sms: int = 3) -> Picture:
 def _part(axes: Axes, left: float, top: float, width: float, name: str, colour: str, ink: str = DARK) -> None:
     height = 0.65 if width < 3 else 0.8
     rectangle(axes, (left, top), width, height, facecolor=colour, edgecolor=DARK, linewidth=0.9)
-    axes.text(left + width / 2, top + height / 2, name, ha="center", va="center", fontsize=11.5, color=ink)
-
-
-def _said(axes: Axes, x: float, y: float, text: str, size: float) -> None:
-    write(axes, x, y, text, size)
+    write(axes, left + width / 2, top + height / 2, name, 11.5, color=ink)
 
 
 def sample_image(height: int = 120, width: int = 160) -> Any:

@@ -131,7 +131,7 @@ def _line(axes: Axes, row: int, line: int, access: Access) -> None:
         if wide > 1 and word and threads.get(word - 1) == readers:
             continue  # one number for an element of several words
         text = str(readers[0]) + ("…" if len(readers) > 1 else "")  # several 1-byte elements share a word
-        axes.text(word + wide / 2, row + 0.45, text, ha="center", va="center", color="white", fontsize=9)
+        write(axes, word + wide / 2, row + 0.45, text, 9, color="white")
     for left in range(0, words, 8):
         rectangle(axes, (left, row), 8, 0.9, fill=False, edgecolor=DARK, linewidth=1.6)
 

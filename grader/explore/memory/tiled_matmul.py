@@ -51,7 +51,7 @@ def draw_tile_loop(step: int = 2) -> Picture:
     for k in range(_ALONG):
         for column in range(_ACROSS):
             _draw_tile(axes, column, k - _ALONG - 0.6, column == _COLUMN, k == step, k < step)
-    axes.text(_COLUMN + 0.5, _ROW + 0.5, "+=", ha="center", va="center", fontsize=15, color="white", weight="bold")
+    write(axes, _COLUMN + 0.5, _ROW + 0.5, "+=", 15, color="white", weight="bold")
     for x, y, text in (
         (-_ALONG / 2 - 0.8, _DOWN + 0.45, "a, M × K"),
         (_ACROSS + 0.25, -_ALONG / 2 - 0.6, "b, K × N"),
@@ -181,8 +181,7 @@ def _bar(axes: Axes, span: tuple[int, int], y: float, colour: str, text: str, ha
               hatch=hatch or None)  # fmt: skip
     if text:
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if hatch else None
-        axes.text((start + end) / 2, y + 0.5, text, ha="center", va="center", fontsize=size, bbox=box,
-                  color="white" if colour == BLUE else DARK)  # fmt: skip
+        write(axes, (start + end) / 2, y + 0.5, text, size, color="white" if colour == BLUE else DARK, bbox=box)
 
 
 def explore_pipeline() -> Choices:

@@ -156,14 +156,9 @@ def time_after(before: Callable[[], Any], function: Callable[[], Any], repeats: 
     other, times = BusyGpu("", pretend=False).call(), []
     other()
     for _ in range(repeats):
-        start, end = _event(), _event()
         other()  # first, since its own memory would evict what `before` left in the cache
         before()
-        start.record()
-        function()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end))
+        times.append(event_ms(function))
     return times
 
 
@@ -172,6 +167,16 @@ def _event() -> Any:
 
     make: Any = torch.cuda.Event
     return make(enable_timing=True)
+
+
+def event_ms(call: Callable[[], Any]) -> float:
+    """Return the milliseconds of one call on the GPU's current stream, by CUDA events."""
+    start, end = _event(), _event()
+    start.record()
+    call()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end))
 
 
 def _on_cpu(before: Callable[[], Any], function: Callable[[], Any], repeats: int) -> list[float]:

@@ -18,17 +18,18 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grader.bottleneck.counters import METRICS, Counted, counted_in
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.line_counters import by_line
-from grader.exercise import Case, Exercise
+from grader.exercise import Array, Case, Exercise
 from grader.exercises import find
 from grader.explore.profiling.report_lines import FILE
 from grader.hardware import nsight_compute, nsight_modules, toolkit
 
-__all__ = ["count", "run_ncu"]
+if TYPE_CHECKING:
+    from grader.judge.gpu.ceilings import Machine
 
 _LIMIT_S = 300.0  # an extension may be compiled within it
 _LAUNCHES = 32  # that are counted: each is repeated for every group of counters
@@ -142,7 +143,7 @@ def main(exercise_id: str, path: str, case_name: str) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    entry, tensors = getattr(module, exercise.entry), inputs_of(exercise, case)
+    entry, tensors = getattr(module, exercise.entry), inputs_of(exercise, case).values()
     cuda: Any = torch.cuda
 
     def call() -> None:
@@ -156,23 +157,25 @@ def main(exercise_id: str, path: str, case_name: str) -> None:
     cuda.cudart().cudaProfilerStop()
 
 
-def inputs_of(exercise: Exercise, case: Case, device: str = "cuda") -> list[Any]:
-    """Return new random tensors for all arrays of a case, drawn and laid out as in the judge."""
-    import torch
-
+def inputs_of(exercise: Exercise, case: Case, device: str = "cuda", machine: Machine | None = None) -> dict[str, Any]:
+    """Return new random tensors for all arrays of a case by name, drawn and laid out as in the judge."""
     from grader.judge.checking.buffers import draw, generator
-    from grader.protocol.arena import place
 
     source = generator(device)
     drawn = {array.name: draw(array, case.fill, source) for array in case.arrays}
     if exercise.draw is not None:
-        drawn |= exercise.draw(case, source, None)
-    tensors = []
-    for array in case.arrays:
-        slot, _ = place("", 0, array.shape, array.dtype, array.row_padding, array.transposed)
-        room = torch.empty(slot.span, dtype=getattr(torch, array.dtype), device=device)
-        tensors.append(room.as_strided(slot.shape, slot.strides).copy_(drawn[array.name]))
-    return tensors
+        drawn |= exercise.draw(case, source, machine)
+    return {array.name: laid_out(array, drawn[array.name]) for array in case.arrays}
+
+
+def laid_out(array: Array, values: Any) -> Any:
+    """Return the values with the strides that the array has in the judge."""
+    from grader.protocol.arena import place
+
+    slot, _ = place("", 0, array.shape, array.dtype, array.row_padding, array.transposed)
+    if values.stride() == slot.strides:
+        return values
+    return values.new_empty(slot.span).as_strided(slot.shape, slot.strides).copy_(values)
 
 
 if __name__ == "__main__":

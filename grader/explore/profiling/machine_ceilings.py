@@ -19,7 +19,7 @@ _SLEEP_CYCLES = 2_000_000  # about 1 ms, so that the host queues the launches be
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The two ceilings of a machine. `tflops` is for a matrix product in `dtype`, or 0 if not measured."""
+    """The two ceilings of a machine. `tflops` is for a matrix product in `dtype`."""
 
     machine: str
     bandwidth_gbps: float
@@ -38,15 +38,14 @@ class Ceilings:
 
     def roof(self, intensity: float) -> float:
         """The attainable TFLOPS at an arithmetic intensity in operations per byte."""
-        slanted = intensity * self.bandwidth_gbps / 1e3
-        return min(slanted, self.tflops) if self.tflops else slanted
+        return min(intensity * self.bandwidth_gbps / 1e3, self.tflops)
 
     def as_dict(self) -> dict[str, float]:
         """Return the `machine` argument of the exercise."""
         return {"bandwidth_gbps": self.bandwidth_gbps, "tflops": self.tflops}
 
     def __repr__(self) -> str:
-        flat = f"{rate(self.tflops)}, {self.dtype} matrix product" if self.tflops else "arithmetic not recorded yet"
+        flat = f"{rate(self.tflops)}, {self.dtype} matrix product"
         slanted = f"{figures(self.bandwidth_gbps)} GB/s, large copy or addition"
         return "\n".join([self.machine, slanted, flat, self.origin or "Measured now."])
 

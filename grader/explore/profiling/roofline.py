@@ -32,7 +32,7 @@ def draw_roofline(ceilings: Ceilings, *landed: Landed, predicted: bool = False) 
         landed: from `land`.
         predicted: the points are predictions, which lie on the roof by definition.
     """
-    unit, prefix = (1e3, "GFLOPS") if 0 < ceilings.tflops < 2 else (1.0, "TFLOPS")
+    unit, prefix = (1e3, "GFLOPS") if ceilings.tflops < 2 else (1.0, "TFLOPS")
     low, high = _x_range(ceilings, landed)
     figure, axes = chart(9.6, 4.6)
     axes.set(xscale="log", yscale="log", xlim=(low, high))
@@ -94,12 +94,12 @@ def _name_points(axes: Axes, landed: Sequence[Landed], unit: float) -> None:
 
 def _x_range(ceilings: Ceilings, landed: Sequence[Landed]) -> tuple[float, float]:
     found = [one.intensity for one in landed]
-    right = 8 * max(ceilings.ridge, _LEAST_RIDGE) if ceilings.tflops else 2.0
+    right = 8 * max(ceilings.ridge, _LEAST_RIDGE)
     return min([1 / 16, *(one / 2 for one in found)]), max([right, *(2 * one for one in found)])
 
 
 def _roof(axes: Axes, ceilings: Ceilings, low: float, high: float, unit: float) -> None:
-    corner = min(max(ceilings.ridge, low), high) if ceilings.tflops else high
+    corner = min(max(ceilings.ridge, low), high)
     slanted = [unit * x * ceilings.bandwidth_gbps / 1e3 for x in (low, corner)]
     axes.plot([low, corner], slanted, color=BLUE, linewidth=3.2, zorder=2, solid_capstyle="round")
     at = low * (corner / low) ** 0.72  # below the slanted roof, where there are few points
@@ -108,8 +108,6 @@ def _roof(axes: Axes, ceilings: Ceilings, low: float, high: float, unit: float) 
         xytext=(14, -14), textcoords="offset points", va="center", fontsize=11, color=BLUE, weight="bold",
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
     )  # fmt: skip
-    if not ceilings.tflops:
-        return
     flat = unit * ceilings.tflops
     axes.plot([corner, high], [flat, flat], color=ORANGE, linewidth=3.2, linestyle=(0, (5, 1.2)), zorder=2)
     axes.annotate(
@@ -138,26 +136,23 @@ def _finished(figure: Any, ceilings: Ceilings, landed: Sequence[Landed], predict
     import matplotlib
 
     origin = "" if ceilings.measured_here else f"{ceilings.origin} "
-    alt = f"Roofline of {ceilings.machine}. {origin}The slanted roof is memory, {figures(ceilings.bandwidth_gbps)} GB/s"
-    if ceilings.tflops:
-        alt += f"; the flat one is arithmetic, {rate(ceilings.tflops)}; they meet at {figures(ceilings.ridge)} "
-        alt += "operations per byte"
     points = "; ".join(_words(one, ceilings, predicted) for one in landed)
-    alt += f". {'Predicted' if predicted else 'Points'}: {points}." if points else "."
+    alt = (
+        f"Roofline of {ceilings.machine}. {origin}The slanted roof is memory, {figures(ceilings.bandwidth_gbps)} GB/s; "
+        f"the flat one is arithmetic, {rate(ceilings.tflops)}; they meet at {figures(ceilings.ridge)} operations per "
+        "byte." + (f" {'Predicted' if predicted else 'Points'}: {points}." if points else "")
+    )
     with matplotlib.rc_context({"savefig.bbox": "tight"}):
         return finish(figure, alt, width=820)
 
 
 def recorded_ceilings(folder: Path | None = None) -> Ceilings | None:
-    """Return the most recently recorded GPU's float16 ceilings, or its bandwidth alone; None without a record."""
+    """Return the most recently recorded GPU's float16 ceilings, or None without a record."""
     found = recorded("ceilings", "bandwidth_gbps", "tflops", folder=folder)
     gbps, tflops = found.value("bandwidth_gbps", "large copy"), found.value("tflops", "float16 matrix product")
-    if gbps is None:
-        found, tflops = recorded("copy", "bandwidth_gbps", folder=folder), None
-        gbps = next((float(row["value"]) for row in found.rows), None)
-    if gbps is None:
+    if gbps is None or tflops is None:
         return None
-    return Ceilings(str(found.rows[0]["gpu"]), gbps, tflops or 0.0, "float16", found.origin)
+    return Ceilings(str(found.rows[0]["gpu"]), gbps, tflops, "float16", found.origin)
 
 
 def recorded_kernels(folder: Path | None = None) -> list[Landed]:
@@ -278,12 +273,12 @@ def explore_roofline(*machines: Ceilings) -> RooflineView:
     """Choose an operation, a size and a data type, and see its point on your roofline or a recorded GPU's.
 
     Raises:
-        ValueError: no machine, or one without measured arithmetic throughput.
+        ValueError: no machine.
     """
-    if not machines or not all(one.tflops for one in machines):
+    if not machines:
         raise ValueError("explore_roofline needs the ceilings of a machine, as measure_ceilings() returns them.")
     recorded = recorded_ceilings()
-    with_gpu = [*machines, recorded] if recorded is not None and recorded.tflops else machines
+    with_gpu = machines if recorded is None else [*machines, recorded]
     return RooflineView({one.machine: one for one in with_gpu})
 
 

@@ -55,19 +55,12 @@ class Breaks:
 
 
 def graph_breaks(function: Callable[..., Any], *arguments: Any) -> Breaks:
-    """Run `function(*arguments)` under `torch._dynamo.explain` and list the graph breaks.
-
-    Raises:
-        RuntimeError: this version of PyTorch has no `explain`.
-    """
+    """Run `function(*arguments)` under `torch._dynamo.explain` and list the graph breaks."""
     import torch
 
-    explain = getattr(torch._dynamo, "explain", None)
-    if explain is None:
-        raise RuntimeError(f"PyTorch {torch.__version__} has no torch._dynamo.explain. Set TORCH_LOGS=graph_breaks.")
     torch._dynamo.reset()
     with _quiet():
-        found = explain(function)(*arguments)
+        found: Any = torch._dynamo.explain(function)(*arguments)
     torch._dynamo.reset()
     return Breaks(tuple(_break(reason) for reason in found.break_reasons), int(found.graph_count))
 
@@ -215,19 +208,16 @@ def joint_graph(function: Callable[..., Any], *tensors: Any) -> JointGraph:
     """Trace `function(*tensors)` with AOTAutograd and split it by min-cut, so that as little as possible is saved.
 
     Raises:
-        RuntimeError: no tensor requires a gradient, or this version of PyTorch has a different interface.
+        RuntimeError: no tensor requires a gradient.
     """
+    import copy
     import warnings
 
-    try:
-        from functorch.compile import (  # type: ignore[import-untyped]
-            aot_function,
-            make_boxed_func,
-            min_cut_rematerialization_partition,
-        )
-    except ImportError as error:
-        raise RuntimeError("This version of PyTorch has no functorch.compile, which makes the joint graph.") from error
-    import copy
+    from functorch.compile import (  # type: ignore[import-untyped]
+        aot_function,
+        make_boxed_func,
+        min_cut_rematerialization_partition,
+    )
 
     found: list[JointGraph] = []
 
@@ -283,7 +273,7 @@ def draw_graph(graph: Any, title: str = "", outputs: Sequence[str] = ()) -> Pict
             FancyBboxPatch((x - _BOX[0] / 2, y - _BOX[1] / 2), *_BOX, boxstyle="round,pad=0,rounding_size=0.08",
                            facecolor=face, edgecolor=edge, linestyle=line, linewidth=1.5, zorder=2)
         )  # fmt: skip
-        axes.text(x, y, labels[name], ha="center", va="center", fontsize=10.5, color=text, zorder=3)
+        write(axes, x, y, labels[name], 10.5, color=text, zorder=3)
     if title:
         write(axes, left + width / 2, -0.72, title, 12)
     shown = min(int(figure.get_size_inches()[0] * 92), 760)

@@ -146,7 +146,6 @@ def draw_eager_and_fused(eager: Traffic) -> Picture:
     return finish(figure, alt, width=780)
 
 
-_GONE = "PyTorch {} gives no access to the code that it generates: {} is missing."
 _NONE = "No recorded code yet.\nOn a machine with a GPU, make bench ARGS=fusion records it."
 _BLOCK = re.compile(r"^(\w+) = async_compile\.(\w+)\((.*?)^'''", re.MULTILINE | re.DOTALL)
 
@@ -199,15 +198,10 @@ def generated_code(function: Callable[..., Any], *tensors: Any) -> Generated:
     """Compile `function` with Inductor for these tensors, call it once, and return the generated code.
 
     The code is Triton for CUDA tensors, and C++ with OpenMP for CPU tensors, which needs a C++ compiler.
-
-    Raises:
-        RuntimeError: this version of PyTorch offers no way to read the code.
     """
     import torch
     from torch._inductor.graph import GraphLowering
 
-    if not hasattr(GraphLowering, "save_output_code"):
-        raise RuntimeError(_GONE.format(torch.__version__, "GraphLowering.save_output_code"))
     texts: list[str] = []
     before = GraphLowering.save_output_code
     GraphLowering.save_output_code = staticmethod(texts.append)

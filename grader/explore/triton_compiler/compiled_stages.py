@@ -7,8 +7,6 @@ import atexit
 import hashlib
 import inspect
 import re
-import shutil
-import subprocess
 import tempfile
 import textwrap
 from collections import Counter
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.explore.drawing.displays import Interactive
+from grader.explore.ladder.machine_code import disassembled
 from grader.words import plural
 from grader.worker.harnesses.triton_kernels import asynchronous_bytes, load_widths
 from grader.worker.toolchain.compile_only import Compiler, described
@@ -61,8 +60,8 @@ class Compiled:
     texts: Mapping[str, str]
     allocated: str
     num_warps: int
-    registers: int | None
-    stack_bytes: int | None
+    registers: int
+    stack_bytes: int
     shared_bytes: int
     first_line: int
 
@@ -92,7 +91,6 @@ class Compiled:
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the SM resources it uses and the widths of its loads, as (name, value)."""
-        unknown = "unknown: cuobjdump is missing"
         loads = [f"{n} × {plural(width, 'byte')}" for width, n in sorted(self.loads.items(), reverse=True)]
         copies = [
             f"{n} × {plural(width, 'byte')}" for width, n in sorted(self.asynchronous_copies.items(), reverse=True)
@@ -100,8 +98,8 @@ class Compiled:
         found = [
             ("GPU", f"sm_{self.capability} ({GENERATIONS.get(self.capability, 'another')})"),
             ("warps per program", str(self.num_warps)),
-            ("registers per thread", unknown if self.registers is None else str(self.registers)),
-            ("spilled bytes per thread", unknown if self.stack_bytes is None else str(self.stack_bytes)),
+            ("registers per thread", str(self.registers)),
+            ("spilled bytes per thread", str(self.stack_bytes)),
             ("shared memory per program, bytes", f"{self.shared_bytes:,}"),
             ("loads from global memory", ", ".join(loads) or "none"),
         ]
@@ -152,10 +150,11 @@ def compiled_file(
     """
     answer = _COMPILER.compile(path, name, told, capability, extras=True)
     texts = {stage: answer[stage] for stage in ("ttir", "ttgir", "llir", "ptx")}
-    sass = _ran("nvdisasm", "-g", "-c", answer["cubin"])
-    texts["sass"] = sass or "nvdisasm is missing: it comes with Triton, or with CUDA."
-    used = re.search(r"REG:(\d+) STACK:(\d+)", _ran("cuobjdump", "-res-usage", answer["cubin"]))
-    registers, stack_bytes = map(int, used.groups()) if used else (None, None)
+    cubin = Path(answer["cubin"]).read_bytes()
+    texts["sass"] = disassembled(cubin, "nvdisasm", "-g", "-c")
+    used = re.search(r"REG:(\d+) STACK:(\d+)", disassembled(cubin, "cuobjdump", "-res-usage"))
+    assert used is not None
+    registers, stack_bytes = map(int, used.groups())
     return Compiled(
         name, capability, python, texts, answer["allocated"], answer["num_warps"], registers, stack_bytes,
         answer["shared_bytes"], first_line,
@@ -184,29 +183,6 @@ def _needed(function: Any, known: set[str] | None = None) -> list[str]:
             known.add(name)
             texts.append(f"{name} = tl.constexpr({getattr(value, 'value', value)!r})")
     return texts
-
-
-def _tool(name: str) -> str | None:
-    from importlib.util import find_spec
-
-    spec = find_spec("triton")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        path = Path(folder, "backends", "nvidia", "bin", name)
-        if path.exists():
-            return str(path)
-    return shutil.which(name)
-
-
-def _ran(name: str, *arguments: str) -> str:
-    """Return the output of a tool, or "" if it is missing or fails."""
-    tool = _tool(name)
-    if tool is None:
-        return ""
-    try:
-        done = subprocess.run([tool, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
 
 
 def _tree(node: ast.AST, depth: int, python: int | None) -> list[Line]:
