@@ -11,11 +11,11 @@ from typing import Any
 from grader.classroom import course_folder as folder
 from grader.classroom.answers import Rescored, RescoreResult
 from grader.classroom.course_folder import check_cells, graded_notebooks, verdict_in
-from grader.classroom.grading.verdict_store import write_in_one_step
 from grader.classroom.preprocessor import outputs_of, points_of
 from grader.classroom.run_log import RunLog, run_log
 from grader.classroom.student_feedback import write_all
 from grader.errors import ClassroomError
+from grader.files import write_in_one_step
 from grader.verdict import Progress
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +16,7 @@ import jinja2
 from grader.errors import GraderError
 from grader.exercises import EXERCISES
 from grader.feedback.report import NO_TEX
+from grader.files import write_in_one_step
 from grader.leaderboard.ranking import TIES_WITHIN, Interval, Row, Unranked
 from grader.leaderboard.standings import FLOOR, MADE_BY, Board, Ghost, boards, course_boards, to_json
 from grader.words import on_one_line
@@ -252,7 +252,7 @@ def publish(store: Store, dest: Path | str, notes: bool = False) -> PublishRepor
         for name in texts:
             _refuse_other_files(dest / name)
         for name, text in texts.items():
-            _replace(dest / name, text)
+            write_in_one_step(dest / name, text, 0o644)  # for the web server's user
     except OSError as error:
         raise GraderError(f"The leaderboard cannot be written to {dest}: {error.strerror or error}.") from error
     return PublishReport(dest, tuple(texts), exercises, tuple(left_out))
@@ -265,17 +265,3 @@ def _refuse_other_files(path: Path) -> None:
         start = file.read(4096)
     if not any(mark in start for mark in _MARKS):
         raise GraderError(f"{path} was not made by the leaderboard, so it is kept; publish to another folder.")
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)  # for the web server's user
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
