@@ -68,11 +68,8 @@ def init(
         course=str(dest),
         course_id=str(config.CourseDirectory.course_id),
         exchange=str(exchange),
-        created=tuple(filled.created),
-        kept=tuple(filled.kept),
-        updated=tuple(filled.updated),
-        edited=tuple(filled.edited),
         warnings=tuple(warnings),
+        **{done: tuple(names) for done, names in vars(filled).items()},
     )
 
 

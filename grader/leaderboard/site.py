@@ -6,7 +6,7 @@ import functools
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,11 +89,6 @@ class _Numbers:
 def page(template: str, **values: Any) -> str:
     """The HTML page of `templates/<template>.html.j2`; all values are escaped."""
     return _templates().get_template(f"{template}.html.j2").render(**values)
-
-
-def fragment(found: Sequence[Board], message: str) -> str:
-    """HTML for a notebook's output: the tables with their own style, or the message."""
-    return page("notebook", boards=found, message=message)
 
 
 def as_text(found: Sequence[Board], message: str, names: Mapping[str, str] | None = None) -> str:
@@ -194,8 +189,7 @@ class PublishReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
-        lists = {"files": list(self.files), "exercises": list(self.exercises), "left_out": list(self.left_out)}
-        return {"dest": str(self.dest), **lists}
+        return {**asdict(self), "dest": str(self.dest)}
 
     def as_text(self) -> str:
         """A few lines for a terminal."""

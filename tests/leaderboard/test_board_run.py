@@ -497,7 +497,7 @@ def test_what_a_person_should_look_at_is_listed(store, course, judge, text_of, v
         "cid: 4096 × 4096 in 1 µs is faster than this GPU allows.",
         "dan: There is no file " + str(folder / "submitted/dan/03_triton/03_fuse_a_softmax.ipynb") + ".",
     )
-    assert outcome.to_dict()["to_look_at"] == list(outcome.to_look_at)
+    assert outcome.to_dict()["to_look_at"] == outcome.to_look_at
 
 
 def test_the_sandbox_is_said(store, course, judge, text_of, verdict):
