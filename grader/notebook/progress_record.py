@@ -111,9 +111,6 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-# The learner's progress as a table: every exercise, the best points so far, and what is left.
-
-
 def finished(exercise: Exercise, best: Best | None) -> bool:
     """Whether the learner has all points, or all that a machine without a GPU can give."""
     if best is None or best.points < exercise.correctness_points:
@@ -184,7 +181,8 @@ def as_text(known: Mapping[str, Best]) -> str:
     lines = [f"Your progress: {_total(known)}"]
     if (exercise := following(known)) is not None:
         lines.append(f"Continue: {exercise.title}, {exercise.chapter}/{exercise.notebook}.ipynb")
-    wide_id, wide = (max(len(text) for text in texts) for texts in zip(*_names(), strict=True))
+    wide_id = max(len(each.id) for each in EXERCISES.values())
+    wide = max(len(each.title) for each in EXERCISES.values())
     for title, exercises in _chapters():
         lines.append(f"{title}: {_total(known, exercises)}")
         for exercise in exercises:
@@ -194,10 +192,6 @@ def as_text(known: Mapping[str, Best]) -> str:
                 f"{_earned(exercise, best):>8}  {left(exercise, best)}"
             )
     return "\n".join(lines)
-
-
-def _names() -> list[tuple[str, str]]:
-    return [(exercise.id, exercise.title) for exercise in EXERCISES.values()]
 
 
 def _chapters() -> list[tuple[str, list[Exercise]]]:
