@@ -93,7 +93,7 @@ def test_names_that_look_alike_are_told(one: str, other: str) -> None:
 
 def test_names_of_a_class_are_told_apart() -> None:
     """Numbered accounts do not look alike, nor do ordinary names."""
-    names = "ann anna bob rob li lee ian lan mia".split()
+    names = ["ann", "anna", "bob", "rob", "li", "lee", "ian", "lan", "mia"]
     assert look_alikes([*(f"s{number:03}" for number in range(1000)), *names]) == {}
 
 
