@@ -15,7 +15,7 @@ Graph = Mapping[str, frozenset[str]]  # by module: the modules that it imports
 # modules of `grader/`; those on one line do not import each other.
 LAYERS = [
     "installation",
-    "errors exercise hardware protocol results verdict version words",
+    "errors exercise files hardware protocol results verdict version words",
     "worker",
     "exercises",
     "submission",

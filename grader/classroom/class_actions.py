@@ -134,19 +134,13 @@ def autograde(
     """
     from grader.judge.sandbox import must_be_caged
 
-    api = folder.api(course)
-    folder.refuse_unknown(api, assignment)
+    api = folder.released(course, assignment)
     if sandbox:
         must_be_caged()
     else:
         api.config.JudgeCells.sandbox = False
     if practice_clock:
         api.config.JudgeCells.practice_clock = True
-    if not folder.in_gradebook(api, assignment):
-        raise ClassroomError(
-            f"{assignment} is not in the gradebook yet: run `grader classroom release {shlex.quote(str(course))} "
-            f"{assignment}` first."
-        )
     with run_log(Path(api.coursedir.root), f"autograde-{assignment}", progress) as tell, folder.one_engine():
         tell("collecting", 0, 1)
         collected, warnings = inbox.collect(api, assignment, accept)

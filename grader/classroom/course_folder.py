@@ -51,6 +51,22 @@ def api(course: Path) -> Any:
     return made
 
 
+def released(course: Path, assignment: str) -> Any:
+    """nbgrader's API on a course folder whose gradebook has the assignment.
+
+    Raises:
+        ClassroomError: there is no such course folder or assignment, or it was never released.
+    """
+    made = api(course)
+    refuse_unknown(made, assignment)
+    if not in_gradebook(made, assignment):
+        raise ClassroomError(
+            f"{assignment} is not in the gradebook yet: run `grader classroom release {shlex.quote(str(course))} "
+            f"{assignment}` first."
+        )
+    return made
+
+
 @contextmanager
 def one_engine() -> Iterator[None]:
     """Let nbgrader's gradebooks share an engine, which keeps compiled SQL, and look once whether all tables exist.

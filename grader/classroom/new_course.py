@@ -20,8 +20,8 @@ from typing import Any
 
 from grader.classroom import course_folder, settings
 from grader.classroom.answers import InitResult
-from grader.classroom.grading.verdict_store import write_in_one_step
 from grader.errors import ClassroomError
+from grader.files import write_in_one_step
 
 RECORD = ".made-by-init.json"  # in the course folder: a hash per file
 _COURSE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -68,11 +68,8 @@ def init(
         course=str(dest),
         course_id=str(config.CourseDirectory.course_id),
         exchange=str(exchange),
-        created=tuple(filled.created),
-        kept=tuple(filled.kept),
-        updated=tuple(filled.updated),
-        edited=tuple(filled.edited),
         warnings=tuple(warnings),
+        **{done: tuple(names) for done, names in vars(filled).items()},
     )
 
 

@@ -11,11 +11,10 @@ from typing import Any
 from grader.classroom import course_folder as folder
 from grader.classroom.answers import Rescored, RescoreResult
 from grader.classroom.course_folder import check_cells, graded_notebooks, verdict_in
-from grader.classroom.grading.verdict_store import write_in_one_step
 from grader.classroom.preprocessor import outputs_of, points_of
 from grader.classroom.run_log import RunLog, run_log
 from grader.classroom.student_feedback import write_all
-from grader.errors import ClassroomError
+from grader.files import write_in_one_step
 from grader.verdict import Progress
 
 
@@ -35,10 +34,7 @@ def rescore(
     Raises:
         ClassroomError: no such assignment, or it was never released.
     """
-    api = folder.api(course)
-    folder.refuse_unknown(api, assignment)
-    if not folder.in_gradebook(api, assignment):
-        raise ClassroomError(f"{assignment} is not in the gradebook yet: release it first.")
+    api = folder.released(course, assignment)
     with run_log(Path(api.coursedir.root), f"rescore-{assignment}", progress) as tell:
         result = _rescored(api, assignment, feedback, release_feedback, tell)
         for line in result.to_text().splitlines():

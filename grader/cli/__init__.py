@@ -30,10 +30,8 @@ class _Group(typer.core.TyperGroup):
         except BrokenPipeError:  # `grader exercises | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-        except (typer.Exit, typer.Abort, SystemExit):
-            raise
         except Exception as error:
-            if type(error).__module__.startswith(("typer", "click")):  # wrong arguments: typer reports them
+            if type(error).__module__.startswith(("typer", "click")):  # wrong arguments, or an end: typer's own
                 raise
             complain(bug(error))
             raise typer.Exit(2) from None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from grader.errors import GraderError
 from grader.exercises import EXERCISES, find, found
-from grader.leaderboard.site import PublishReport, as_text, fragment
+from grader.leaderboard.site import PublishReport, as_text, page
 from grader.leaderboard.site import publish as publish_store
 from grader.leaderboard.standings import MADE_BY, Board, boards, from_json
 
@@ -38,7 +38,7 @@ class View:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
-        return fragment(self.boards, self.message)
+        return page("notebook", boards=self.boards, message=self.message)
 
     def __str__(self) -> str:
         return as_text(self.boards, self.message, self.names)

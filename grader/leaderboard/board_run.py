@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import stat
 from collections.abc import Mapping
@@ -119,7 +120,7 @@ class RunOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
-        return {**asdict(self), "to_look_at": list(self.to_look_at)}
+        return asdict(self)
 
     def as_text(self) -> str:
         """A few lines for a terminal."""
@@ -164,24 +165,20 @@ def run(
     handed = deadline.on_time(handed_in(Path(course), exercise))
     reference = Path(course) / "source" / exercise.chapter / f"{exercise.notebook}.ipynb"
     digest = fingerprint(exercise)
+
+    def measured(run: Run, *, resumed: bool) -> RunOutcome:
+        store.set_due(run.id, deadline.due)
+        session = _Session(store, judge, exercise, run, progress, practice_clock, resumed=resumed)
+        return session.measure_all(handed, reference)
+
     with store.lock():
         current = store.open_run(exercise_id)
-        if current is not None and current.fingerprint != digest:
-            store.close_run(current.id, "abandoned")
-            current = None
+        if current is not None and current.fingerprint == digest:
+            with contextlib.suppress(_OtherMachine):
+                return measured(current, resumed=True)
         if current is not None:
-            try:
-                store.set_due(current.id, deadline.due)
-                return _Session(store, judge, exercise, current, progress, practice_clock, resumed=True).measure_all(
-                    handed, reference
-                )
-            except _OtherMachine:
-                store.close_run(current.id, "abandoned")
-        current = store.start_run(exercise_id, digest)
-        store.set_due(current.id, deadline.due)
-        return _Session(store, judge, exercise, current, progress, practice_clock, resumed=False).measure_all(
-            handed, reference
-        )
+            store.close_run(current.id, "abandoned")
+        return measured(store.start_run(exercise_id, digest), resumed=False)
 
 
 class _Session:

@@ -180,7 +180,7 @@ def _reason(verdict: Verdict | None, exercise: Exercise) -> str:
 def row_of(pseudonym: str, verdict: Verdict, exercise: Exercise) -> Row:
     """The row of a timed verdict, without a rank."""
     timings = timings_of(verdict, exercise, "submission") or []
-    time = _geometric_mean(timings)
+    time = _mean_us(timings)
     return Row(
         rank=0,
         tied=False,
@@ -218,7 +218,7 @@ def _ratio(verdict: Verdict, exercise: Exercise, time: Interval) -> Interval | N
                 continue
             if 0 < ratio < math.inf:
                 return _interval(ratio, low, high)
-    base = _geometric_mean(timings_of(verdict, exercise, baseline) or [])
+    base = _mean_us(timings_of(verdict, exercise, baseline) or [])
     value = base.value / time.value
     down = math.hypot(math.log(base.value / base.low), math.log(time.high / time.value))
     up = math.hypot(math.log(base.high / base.value), math.log(time.value / time.low))
@@ -239,10 +239,13 @@ def timings_of(verdict: Verdict, exercise: Exercise, peer: str) -> list[Timing] 
     return found if whole and all(math.isfinite(n) and n > 0 for n in numbers) else None
 
 
-def _geometric_mean(timings: Sequence[Timing]) -> Interval:
-    """The geometric mean of the times; the errors of the cases are independent."""
-    ordered = [_interval(timing.median_us, timing.low_us, timing.high_us) for timing in timings]
-    value = math.exp(math.fsum(math.log(each.value) for each in ordered) / len(ordered))
-    down = math.hypot(*(math.log(each.value / each.low) for each in ordered)) / len(ordered)
-    up = math.hypot(*(math.log(each.high / each.value) for each in ordered)) / len(ordered)
+def _mean_us(timings: Sequence[Timing]) -> Interval:
+    return mean_of([_interval(timing.median_us, timing.low_us, timing.high_us) for timing in timings])
+
+
+def mean_of(intervals: Sequence[Interval]) -> Interval:
+    """The geometric mean of values with independent errors."""
+    value = math.exp(math.fsum(math.log(each.value) for each in intervals) / len(intervals))
+    down = math.hypot(*(math.log(each.value / each.low) for each in intervals)) / len(intervals)
+    up = math.hypot(*(math.log(each.high / each.value) for each in intervals)) / len(intervals)
     return _interval(value, value * math.exp(-down), value * math.exp(up))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ import jinja2
 from grader.errors import GraderError
 from grader.exercises import EXERCISES
 from grader.feedback.report import NO_TEX
+from grader.files import write_in_one_step
 from grader.leaderboard.ranking import TIES_WITHIN, Interval, Row, Unranked
 from grader.leaderboard.standings import FLOOR, MADE_BY, Board, Ghost, boards, course_boards, to_json
 from grader.words import on_one_line
@@ -89,11 +89,6 @@ class _Numbers:
 def page(template: str, **values: Any) -> str:
     """The HTML page of `templates/<template>.html.j2`; all values are escaped."""
     return _templates().get_template(f"{template}.html.j2").render(**values)
-
-
-def fragment(found: Sequence[Board], message: str) -> str:
-    """HTML for a notebook's output: the tables with their own style, or the message."""
-    return page("notebook", boards=found, message=message)
 
 
 def as_text(found: Sequence[Board], message: str, names: Mapping[str, str] | None = None) -> str:
@@ -194,8 +189,7 @@ class PublishReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for `json.dumps`."""
-        lists = {"files": list(self.files), "exercises": list(self.exercises), "left_out": list(self.left_out)}
-        return {"dest": str(self.dest), **lists}
+        return {**asdict(self), "dest": str(self.dest)}
 
     def as_text(self) -> str:
         """A few lines for a terminal."""
@@ -252,7 +246,7 @@ def publish(store: Store, dest: Path | str, notes: bool = False) -> PublishRepor
         for name in texts:
             _refuse_other_files(dest / name)
         for name, text in texts.items():
-            _replace(dest / name, text)
+            write_in_one_step(dest / name, text, 0o644)  # for the web server's user
     except OSError as error:
         raise GraderError(f"The leaderboard cannot be written to {dest}: {error.strerror or error}.") from error
     return PublishReport(dest, tuple(texts), exercises, tuple(left_out))
@@ -265,17 +259,3 @@ def _refuse_other_files(path: Path) -> None:
         start = file.read(4096)
     if not any(mark in start for mark in _MARKS):
         raise GraderError(f"{path} was not made by the leaderboard, so it is kept; publish to another folder.")
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)  # for the web server's user
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -7,7 +7,6 @@ ranked. Ghost rows have no rank and show where the numbers come from: the refere
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from grader.errors import GraderError
 from grader.exercise import Exercise
 from grader.exercises import EXERCISES
-from grader.leaderboard.ranking import Interval, Row, Unranked, assign, places, rank, row_of, timings_of
+from grader.leaderboard.ranking import Interval, Row, Unranked, assign, mean_of, places, rank, row_of, timings_of
 from grader.verdict import PRACTICE_CLOCK
 
 if TYPE_CHECKING:
@@ -309,9 +308,5 @@ def course_boards(boards: Sequence[Board]) -> list[CourseBoard]:
 
 
 def _mean_ratio(ratios: Sequence[Interval | None]) -> Interval:
-    """The geometric mean, each ratio at least the floor; the errors of the exercises are independent."""
-    whole = [Interval(*(max(FLOOR, end) for end in each or (FLOOR,) * 3)) for each in ratios]
-    value = math.exp(math.fsum(math.log(each.value) for each in whole) / len(whole))
-    down = math.hypot(*(math.log(each.value / each.low) for each in whole)) / len(whole)
-    up = math.hypot(*(math.log(each.high / each.value) for each in whole)) / len(whole)
-    return Interval(value, value * math.exp(-down), value * math.exp(up))
+    """The geometric mean, each ratio at least the floor."""
+    return mean_of([Interval(*(max(FLOOR, end) for end in each or (FLOOR,) * 3)) for each in ratios])

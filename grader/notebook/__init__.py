@@ -112,13 +112,8 @@ def _check(exercise: object) -> float | None:
 
     found = solution_of(exercise)
     submission = found.submission
-    live = Live(f"Checking {submission.exercise_id}")
-    try:
-        live.progress("starting", 0, 0)
+    with Live(f"Checking {submission.exercise_id}") as live:
         verdict = shared_judge().grade(submission.source, submission.exercise_id, progress=live.progress)
-    except BaseException:
-        live.clear()
-        raise
     progress_record.keep(verdict)
     verdict = _of_cell(verdict, found)
     live.finish(as_html(verdict, submission.source), as_text(verdict, submission.source))
@@ -142,9 +137,7 @@ def _explain(exercise: object, counters: bool) -> None:
     from grader.judge.service import devices_of, evidence_of, shared_judge
 
     submission = solution_of(exercise).submission
-    live = Live(f"Explaining {submission.exercise_id}")
-    try:
-        live.progress("starting", 0, 0)
+    with Live(f"Explaining {submission.exercise_id}") as live:
         judges = [shared_judge("auto" if each == "cuda" else each) for each in devices_of()]
         gathered = evidence_of(judges, submission.source, submission.exercise_id, progress=live.progress)
         explanation = explained(find(submission.exercise_id), submission.source, *gathered)
@@ -154,9 +147,6 @@ def _explain(exercise: object, counters: bool) -> None:
             live.progress("reading hardware counters", 0, 0)
             counted = count(explanation.exercise, submission.source, gathered)
             explanation = with_counters(explanation, gathered, counted)
-    except BaseException:
-        live.clear()
-        raise
     live.finish(explanation_as_html(explanation), explanation_as_text(explanation))
 
 
@@ -197,16 +187,12 @@ def _benchmark(exercise: object) -> None:
     from grader.judge.service import shared_judge
 
     submission = solution_of(exercise).submission
-    live = Live(f"Measuring {found.id}")
-    try:
-        live.progress("starting", 0, 0)
-        timings = shared_judge().measure(submission.source, found.id, progress=live.progress)
-    except UnusableSubmission as error:  # the solution fails or is wrong; the call itself is fine
-        live.finish(_note(str(error)), str(error))
-        return
-    except BaseException:
-        live.clear()
-        raise
+    with Live(f"Measuring {found.id}") as live:
+        try:
+            timings = shared_judge().measure(submission.source, found.id, progress=live.progress)
+        except UnusableSubmission as error:  # the solution fails or is wrong; the call itself is fine
+            live.finish(_note(str(error)), str(error))
+            return
     shown = speed_plot.measured(found, timings, gpu_name())
     live.finish(speed_plot.as_html(shown), speed_plot.as_text(shown))
 

@@ -21,7 +21,10 @@ _BAR = (
 
 
 class Live:
-    """One output area: `progress` draws a bar in it, and `finish` replaces the bar with the result."""
+    """One output area: `progress` draws a bar in it, and `finish` replaces the bar with the result.
+
+    As a context it begins with a bar, which an error removes.
+    """
 
     def __init__(self, title: str) -> None:
         running = shell()
@@ -32,6 +35,14 @@ class Live:
         self._drawn = float("-inf")
         self._stage = ""
         self._wide = 0
+
+    def __enter__(self) -> Live:
+        self.progress("starting", 0, 0)
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None:
+            self.clear()
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Shows that `done` of `total` steps are done, and the current `stage`."""

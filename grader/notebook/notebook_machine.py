@@ -8,13 +8,14 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Literal
 
 from grader.errors import GraderError
-from grader.hardware import Gpu, gpus, torch_cuda
+from grader.hardware import gpus, torch_cuda
+from grader.notebook.cells import shell
 
 _EXTENSION, _AUTOTUNER = "torch.utils.cpp_extension", "triton.runtime.autotuner"
 
@@ -37,9 +38,7 @@ def gpu_name() -> str:
 
 def simulate_in_notebook() -> None:
     """Calls `simulate()` if this process is a notebook's kernel on a machine without a GPU."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    if shell is None or not hasattr(shell, "kernel") or device() == "cuda":
+    if not hasattr(shell(), "kernel") or device() == "cuda":
         return
     try:
         simulate()
@@ -77,24 +76,14 @@ class _AfterImport(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Patching(spec.loader, self._patch)
+            load = spec.loader.exec_module
+
+            def load_and_patch(module: ModuleType) -> None:
+                load(module)
+                self._patch()
+
+            spec.loader.exec_module = load_and_patch  # type: ignore[method-assign]
         return spec
 
 
-class _Patching(Loader):
-    """A loader that patches its module after loading it."""
-
-    def __init__(self, loader: Loader, patch: Callable[[], None]) -> None:
-        self._loader, self._patch = loader, patch
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        self._patch()
-
-
-@functools.cache
-def _gpus() -> tuple[Gpu, ...]:
-    return gpus()
+_gpus = functools.cache(gpus)

@@ -8,7 +8,6 @@ import html
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from grader.exercise import Exercise
 from grader.exercises import CHAPTERS, EXERCISES
 from grader.feedback.report import css
+from grader.files import write_in_one_step
 from grader.verdict import Verdict
 from grader.words import in_points, points
 
@@ -76,7 +76,8 @@ def keep(verdict: Verdict, folder: Path | None = None) -> None:
             better |= best.status == "not_judged" and not before.points  # what is open now, not an earlier mistake
             best = Best(**{**asdict(best if better else before), "checks": before.checks + 1})
         known[verdict.exercise] = best
-        _write(path, {"version": 1, "exercises": {name: asdict(value) for name, value in known.items()}})
+        data = {"version": 1, "exercises": {name: asdict(value) for name, value in known.items()}}
+        write_in_one_step(path, json.dumps(data, indent=1, ensure_ascii=False))
 
 
 def _read(path: Path) -> tuple[dict[str, Best], bool]:
@@ -108,21 +109,6 @@ def _locked(path: Path) -> Iterator[None]:
     with (path.parent / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _write(path: Path, data: dict[str, Any]) -> None:
-    """Writes atomically: the old file stays until the new one is complete."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".progress-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1, ensure_ascii=False)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-# The learner's progress as a table: every exercise, the best points so far, and what is left.
 
 
 def finished(exercise: Exercise, best: Best | None) -> bool:
@@ -195,7 +181,8 @@ def as_text(known: Mapping[str, Best]) -> str:
     lines = [f"Your progress: {_total(known)}"]
     if (exercise := following(known)) is not None:
         lines.append(f"Continue: {exercise.title}, {exercise.chapter}/{exercise.notebook}.ipynb")
-    wide_id, wide = (max(len(text) for text in texts) for texts in zip(*_names(), strict=True))
+    wide_id = max(len(each.id) for each in EXERCISES.values())
+    wide = max(len(each.title) for each in EXERCISES.values())
     for title, exercises in _chapters():
         lines.append(f"{title}: {_total(known, exercises)}")
         for exercise in exercises:
@@ -205,10 +192,6 @@ def as_text(known: Mapping[str, Best]) -> str:
                 f"{_earned(exercise, best):>8}  {left(exercise, best)}"
             )
     return "\n".join(lines)
-
-
-def _names() -> list[tuple[str, str]]:
-    return [(exercise.id, exercise.title) for exercise in EXERCISES.values()]
 
 
 def _chapters() -> list[tuple[str, list[Exercise]]]:

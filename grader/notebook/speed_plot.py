@@ -110,8 +110,6 @@ def _number(row: dict[str, Any], key: str) -> float:
     return float(row["value"] if value is None else value)
 
 
-# A plot of speed over size as an inline SVG in the theme's colours, and as a table; readable without colour.
-
 _INK, _GRID = "#010203", "#040506"  # stand-ins, replaced by the theme's colours once the SVG is written
 _STYLES = (("#D55E00", "s", "--"), ("#0072B2", "^", "-."), ("#009E73", "D", ":"), ("#CC79A7", "v", (0, (3, 1, 1, 1))))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from grader.errors import UnusableSubmission
 from grader.exercise import MAX_SOURCE_BYTES, Exercise
 from grader.exercises import EXERCISES, find
 from grader.submission.file_reading import (
-    MAX_BYTES,
     MERGE_CONFLICT,
     cells_of,
     cells_of_script,
@@ -26,10 +25,7 @@ from grader.submission.file_reading import (
 from grader.submission.solution_cell import TURN_INTO_CODE, Cell, judged_cell, note_on, parsed, text_cells
 from grader.words import harmless
 
-__all__ = [
-    "MAX_BYTES", "MAX_SOURCE_BYTES", "Submission", "from_file", "from_notebook", "from_source", "read_notebook",
-    "submissions_in",
-]  # fmt: skip
+__all__ = ["Submission", "from_file", "from_notebook", "from_source", "submissions_in"]
 
 _LISTED = "`grader exercises` lists them."
 _NOTEBOOK = re.compile(r'\s*\{\s*"(?:cells|metadata|nbformat)"')
@@ -189,7 +185,8 @@ def _only_exercise(path: Path, ids: list[str]) -> str:
     if path.stem in (ids or EXERCISES):
         return path.stem
     if ids:
-        raise UnusableSubmission(f"{path} solves several exercises, {_names(ids)}: say which one with --exercise.")
+        names = ", ".join(f"`{each}`" for each in ids)
+        raise UnusableSubmission(f"{path} solves several exercises, {names}: say which one with --exercise.")
     raise UnusableSubmission(f"{path} does not say which exercise it solves: name it with --exercise. {_LISTED}")
 
 
@@ -214,7 +211,3 @@ def _refuse_magics_and_conflicts(source: str, start: str, origin: str) -> None:
     else:
         if has_merge_conflict(source, whole=True):  # in a string, such as the source of a kernel
             raise UnusableSubmission(f"{start} {MERGE_CONFLICT}.")
-
-
-def _names(items: Iterable[str]) -> str:
-    return ", ".join(f"`{item}`" for item in items)

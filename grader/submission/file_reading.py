@@ -169,8 +169,8 @@ def cells_of_script(text: str, origin: str) -> list[Cell] | None:
             "(.ipynb), or a .py file that holds only the solution's cell."
         )
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    sections = [text[mark.end() : end] for mark, end in zip(marks, ends, strict=True)]
-    return [_cell(mark, section, number) for number, (mark, section) in enumerate(zip(marks, sections, strict=True), 1)]
+    marked = enumerate(zip(marks, ends, strict=True), start=1)
+    return [_cell(mark, text[mark.end() : end], number) for number, (mark, end) in marked]
 
 
 def _cell(mark: re.Match[str], section: str, number: int) -> Cell:

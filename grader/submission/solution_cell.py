@@ -75,8 +75,6 @@ def _names(targets: list[ast.expr]) -> Iterator[str]:
     return (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
 
 
-# The choice of the cell to judge: one rule for `check` in a notebook, `grader grade`, `grader check`, and a class.
-
 TURN_INTO_CODE = "select it, press Esc and then Y to turn it into a code cell"
 
 _STUB = "not written yet"  # as in the NotImplementedError that the course's stubs raise

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from grader.feedback.report import as_html, note
-from grader.leaderboard.site import fragment
+from grader.leaderboard import site
 from grader.verdict import Failure, Finding, Verdict
 from tests.browser.conftest import START_S, TOKEN
 
@@ -33,7 +33,7 @@ def test_jupyterlab_sets_no_tex_of_a_learners(
         findings=(Finding("rule", f"Line 3: {TEX}", 3),),
         log=TEX,
     )
-    shown = [as_html(failed), note(TEX, TEX), fragment((), TEX), "<p>A formula: $x^2$</p>"]
+    shown = [as_html(failed), note(TEX, TEX), site.page("notebook", boards=(), message=TEX), "<p>A formula: $x^2$</p>"]
     outputs = [{"output_type": "display_data", "data": {"text/html": html}, "metadata": {}} for html in shown]
     cell = {"cell_type": "code", "id": "a", "source": "", "metadata": {}, "execution_count": 1, "outputs": outputs}
     notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from grader.exercises import find
+from grader.submission.file_reading import grade_id_of
 from grader.verdict import Environment, Failure, Finding, Verdict
 
 ASSIGNMENT = "03_triton"
@@ -184,20 +185,25 @@ class Classroom:
 
 def cell_of(notebook: dict[str, Any], grade_id: str) -> dict[str, Any]:
     """The one cell with this grade_id."""
-    (cell,) = [c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == grade_id]
-    return dict(cell)
+    (cell,) = [cell for cell in notebook["cells"] if grade_id_of(cell) == grade_id]
+    return cell  # type: ignore[no-any-return]
+
+
+def change(grade_id: str, **changes: Any) -> Edit:
+    """An edit of the cells with this grade_id."""
+
+    def edit(notebook: dict[str, Any]) -> None:
+        for cell in notebook["cells"]:
+            if grade_id_of(cell) == grade_id:
+                cell.update(changes)
+
+    return edit
 
 
 def solve(points: float, exercise_id: str = "softmax") -> Edit:
     """An edit that writes a solution worth these points."""
     parameters = ", ".join(find(exercise_id).parameters)
-
-    def edit(notebook: dict[str, Any]) -> None:
-        for cell in notebook["cells"]:
-            if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise_id:
-                cell["source"] = f"def {exercise_id}({parameters}):\n    pass  # points: {points}\n"
-
-    return edit
+    return change(exercise_id, source=f"def {exercise_id}({parameters}):\n    pass  # points: {points}\n")
 
 
 @pytest.fixture

@@ -17,21 +17,16 @@ from grader.classroom.copying import remove_all_but
 from grader.classroom.run_log import run_log
 from grader.errors import ClassroomError
 from grader.submission import file_reading
-from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, code, solve
+from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, cell_of, code, solve
 
 PROJECT = Path(__file__).resolve().parents[2]
 
 
-def change_source(classroom: Classroom, grade_id: str, source: str, **metadata: Any) -> None:
-    """Edit a cell of the instructor's softmax notebook, or add one."""
+def add_to_source(classroom: Classroom, grade_id: str, source: str, **metadata: Any) -> None:
+    """Add a cell to the instructor's softmax notebook."""
     path = classroom.folder / "source" / ASSIGNMENT / "03_fuse_a_softmax.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:
-        if cell["metadata"].get("nbgrader", {}).get("grade_id") == grade_id:
-            cell["source"] = source
-            break
-    else:
-        notebook["cells"].append({**code(source, grade_id, **metadata), "id": grade_id})
+    notebook["cells"].append({**code(source, grade_id, **metadata), "id": grade_id})
     path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
@@ -57,8 +52,8 @@ def test_release_again_changes_nothing(classroom: Classroom) -> None:
 def test_release_names_the_test_cells_that_nobody_will_run(classroom: Classroom, judge: ObedientJudge) -> None:
     """Cells with asserts get no points from the judge; the check cells and cells without points are not named."""
     assert "does not run" not in class_actions.release(classroom.folder, ASSIGNMENT).to_text()
-    change_source(classroom, "test-sum", "assert 1 + 1 == 2", grade=True, locked=True, points=2)
-    change_source(classroom, "note", "x = 1", locked=True)
+    add_to_source(classroom, "test-sum", "assert 1 + 1 == 2", grade=True, locked=True, points=2)
+    add_to_source(classroom, "note", "x = 1", locked=True)
     said = class_actions.release(classroom.folder, ASSIGNMENT, force=True).to_text()
     assert "autograde does not run 1 test cell of your own in 03_fuse_a_softmax.ipynb (test-sum)" in said
     classroom.hand_in("ada", lambda notebook: None)
@@ -67,7 +62,7 @@ def test_release_names_the_test_cells_that_nobody_will_run(classroom: Classroom,
 
 def test_release_of_another_version_needs_force(classroom: Classroom) -> None:
     """A changed notebook is replaced only with force, and the message names it."""
-    change_source(classroom, "note", "x = 1", locked=True)
+    add_to_source(classroom, "note", "x = 1", locked=True)
     with pytest.raises(ClassroomError, match=r"differs in 03_fuse_a_softmax\.ipynb.*--force") as caught:
         class_actions.release(classroom.folder, ASSIGNMENT)
     assert "01_add_vectors" not in str(caught.value)
@@ -81,7 +76,7 @@ def test_failed_release_leaves_the_last_one(classroom: Classroom, judge: Obedien
     classroom.hand_in("ann", solve(1))
     class_actions.autograde(classroom.folder, ASSIGNMENT, feedback=False)
     before = classroom.released("03_fuse_a_softmax")
-    change_source(classroom, "test-new", "pass", grade=True, locked=True, points=1)
+    add_to_source(classroom, "test-new", "pass", grade=True, locked=True, points=1)
     with pytest.raises(ClassroomError, match="cannot be generated: Cannot add or remove cells") as caught:
         class_actions.release(classroom.folder, ASSIGNMENT, force=True)
     assert "\n" not in str(caught.value)
@@ -96,8 +91,7 @@ def change_points(classroom: Classroom, points: float) -> None:
     """Change the points of the softmax check cell."""
     path = classroom.folder / "source" / ASSIGNMENT / "03_fuse_a_softmax.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    (cell,) = [c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == "check-softmax"]
-    cell["metadata"]["nbgrader"]["points"] = points
+    cell_of(notebook, "check-softmax")["metadata"]["nbgrader"]["points"] = points
     path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
@@ -124,7 +118,7 @@ def test_a_release_that_is_refused_changes_nothing(
     change_points(classroom, 20)
     expected: type[BaseException] = ClassroomError
     if why == "cells added":
-        change_source(classroom, "test-new", "pass", grade=True, locked=True, points=1)
+        add_to_source(classroom, "test-new", "pass", grade=True, locked=True, points=1)
     elif why == "exchange":
         monkeypatch.setattr(
             "nbgrader.exchange.default.ExchangeReleaseAssignment.copy_files", lambda app: app.fail("no")

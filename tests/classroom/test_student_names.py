@@ -93,18 +93,8 @@ def test_names_that_look_alike_are_told(one: str, other: str) -> None:
 
 def test_names_of_a_class_are_told_apart() -> None:
     """Numbered accounts do not look alike, nor do ordinary names."""
-    names = [f"s{number:03}" for number in range(1000)] + [
-        "ann",
-        "anna",
-        "bob",
-        "rob",
-        "li",
-        "lee",
-        "ian",
-        "lan",
-        "mia",
-    ]
-    assert look_alikes(names) == {}
+    names = ["ann", "anna", "bob", "rob", "li", "lee", "ian", "lan", "mia"]
+    assert look_alikes([*(f"s{number:03}" for number in range(1000)), *names]) == {}
 
 
 def test_a_plain_name_needs_no_spelling() -> None:

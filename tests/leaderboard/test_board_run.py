@@ -32,6 +32,10 @@ def store(tmp_path):
         yield opened
 
 
+def _stop(source):
+    raise JudgeStopped("gone")
+
+
 def _entries(store):
     (newest, *_) = store.finished_runs()
     return {entry.student: entry for entry in store.entries(newest.id)}
@@ -76,11 +80,11 @@ def test_times_of_the_practice_clock_are_not_ranked_unless_accepted(store, cours
 def test_a_run_has_one_clock(store, course, judge, text_of, verdict):
     """Times of the practice clock are never in one run with times that no submission can falsify."""
     folder = course({"ann": text_of("ann"), "ben": text_of("ben")})
-    judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("ben") else None
+    judge.errors = {text_of("ben"): KeyboardInterrupt}
     judge.verdict_of = lambda source: verdict(source, practice=True)
     with pytest.raises(KeyboardInterrupt):
         run("softmax", folder, store, judge, practice_clock=True)
-    judge.on_grade = lambda source: None
+    judge.errors = {}
     judge.verdict_of = verdict
     outcome = run("softmax", folder, store, judge)
     assert (outcome.resumed, outcome.measured) == (False, 2)
@@ -161,16 +165,11 @@ def test_a_new_run_measures_anew(store, course, judge, text_of, verdict):
 def test_an_interrupted_run_goes_on_where_it_was(store, course, judge, text_of):
     """After Ctrl-C the same command measures the rest, in the same run."""
     folder = course({name: text_of(name) for name in ("ann", "ben", "cid")})
-
-    def interrupt(source):
-        if source == text_of("ben"):
-            raise KeyboardInterrupt
-
-    judge.on_grade = interrupt
+    judge.errors = {text_of("ben"): KeyboardInterrupt}
     with pytest.raises(KeyboardInterrupt):
         run("softmax", folder, store, judge)
     assert store.finished_runs() == []
-    judge.on_grade = lambda source: None
+    judge.errors = {}
     outcome = run("softmax", folder, store, judge)
     assert outcome.resumed
     assert (outcome.already_there, outcome.measured) == (1, 2)
@@ -180,10 +179,10 @@ def test_an_interrupted_run_goes_on_where_it_was(store, course, judge, text_of):
 def test_a_submission_that_changed_meanwhile_is_measured_again(store, course, judge, text_of):
     """A continued run takes a student's newer text."""
     folder = course({"ann": text_of("old"), "ben": text_of("ben")})
-    judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("ben") else None
+    judge.errors = {text_of("ben"): KeyboardInterrupt}
     with pytest.raises(KeyboardInterrupt):
         run("softmax", folder, store, judge)
-    judge.on_grade = lambda source: None
+    judge.errors = {}
     course({"ann": text_of("new")})
     run("softmax", folder, store, judge)
     assert _entries(store)["ann"].verdict.submission_sha256 == judge.verdict_of(text_of("new")).submission_sha256
@@ -192,11 +191,11 @@ def test_a_submission_that_changed_meanwhile_is_measured_again(store, course, ju
 def test_who_withdrew_meanwhile_is_not_on_the_board(store, course, judge, text_of):
     """A continued run keeps only current submissions, measured or unusable."""
     folder = course({"ann": text_of("ann"), "ben": "nothing here", "cid": text_of("cid"), "dan": text_of("dan")})
-    judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("dan") else None
+    judge.errors = {text_of("dan"): KeyboardInterrupt}
     with pytest.raises(KeyboardInterrupt):
         run("softmax", folder, store, judge)
     assert {entry.student for entry in store.entries(store.open_run("softmax").id)} == {"ann", "ben", "cid"}
-    judge.on_grade = lambda source: None
+    judge.errors = {}
     for student in ("ann", "ben"):
         shutil.rmtree(folder / "submitted" / student)
     outcome = run("softmax", folder, store, judge)
@@ -276,10 +275,10 @@ def test_a_run_is_begun_anew_when_the_exercise_changed(store, course, judge, tex
 def test_a_run_is_begun_anew_on_another_machine(store, course, judge, text_of, verdict, changed):
     """Times of two machines are never in one run: continuing on another machine measures everything again."""
     folder = course({name: text_of(name) for name in ("ann", "ben")})
-    judge.on_grade = lambda source: (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("ben") else None
+    judge.errors = {text_of("ben"): KeyboardInterrupt}
     with pytest.raises(KeyboardInterrupt):
         run("softmax", folder, store, judge)
-    judge.on_grade = lambda source: None
+    judge.errors = {}
     judge.verdict_of = lambda source: verdict(source, **changed)
     outcome = run("softmax", folder, store, judge)
     assert not outcome.resumed
@@ -297,27 +296,17 @@ def test_a_machine_that_changes_within_a_run_is_an_error(store, course, judge, t
 
 def test_a_judge_that_stops_once_is_asked_again(store, course, judge, text_of):
     """One lost process does not cost anybody a measurement."""
-    judge.on_grade = lambda source: (_ for _ in ()).throw(JudgeStopped("gone")) if len(judge.graded) == 1 else None
+    judge.on_grade = lambda source: _stop(source) if len(judge.graded) == 1 else None
     assert run("softmax", course({"ann": text_of("ann")}), store, judge).measured == 1
 
 
 STOPPED = "The judge stopped twice on this submission; look at it yourself."
 
 
-def _stop_on(judge, *sources):
-    """The judge does not survive these texts."""
-
-    def stop(source):
-        if source in sources:
-            raise JudgeStopped("gone")
-
-    judge.on_grade = stop
-
-
 def test_a_submission_that_the_judge_does_not_survive_stops_nobody(store, course, judge, text_of):
     """It is left to the instructor; the others are measured and the run finishes, whatever the order."""
     for student in ("ann", "ben", "cid"):
-        _stop_on(judge, text_of(student))
+        judge.errors = {text_of(student): JudgeStopped}
         outcome = run("softmax", course({name: text_of(name) for name in ("ann", "ben", "cid")}), store, judge)
         entries = _entries(store)
         assert (outcome.measured, outcome.unusable) == (2, 1)
@@ -329,7 +318,7 @@ def test_a_submission_that_the_judge_does_not_survive_stops_nobody(store, course
 
 def test_a_judge_that_stops_on_the_only_submission_is_tried_with_a_text_of_ours(store, course, judge, text_of):
     """If nobody else has submitted, a baseline shows whether the machine is at fault."""
-    _stop_on(judge, text_of("ann"))
+    judge.errors = {text_of("ann"): JudgeStopped}
     outcome = run("softmax", course({"ann": text_of("ann")}), store, judge)
     assert outcome.unusable == 1
     assert judge.graded[:2] == [text_of("ann")] * 2
@@ -365,14 +354,10 @@ def test_an_exercise_that_is_not_timed_has_no_board(store, course, judge, text_o
 def test_a_text_that_stopped_the_judge_is_not_tried_for_each_who_hands_it_in(store, course, judge, text_of):
     """Two students with the same text cost two attempts, not four, even if the run was interrupted in between."""
     folder = course({"ann": text_of("same"), "ben": text_of("ben"), "cid": text_of("same"), "dot": text_of("same")})
-    _stop_on(judge, text_of("same"))
-    stop = judge.on_grade
-    judge.on_grade = lambda source: (
-        (_ for _ in ()).throw(KeyboardInterrupt) if source == text_of("ben") else stop(source)
-    )
+    judge.errors = {text_of("same"): JudgeStopped, text_of("ben"): KeyboardInterrupt}
     with pytest.raises(KeyboardInterrupt):
         run("softmax", folder, store, judge)
-    judge.on_grade = stop
+    del judge.errors[text_of("ben")]
     outcome = run("softmax", folder, store, judge)
     assert judge.graded.count(text_of("same")) == 2
     assert (outcome.already_there, outcome.unusable, outcome.measured) == (1, 2, 1)
@@ -382,15 +367,15 @@ def test_a_text_that_stopped_the_judge_is_not_tried_for_each_who_hands_it_in(sto
 def test_a_new_run_tries_again(store, course, judge, text_of):
     """A text that stopped the judge in one run is tried again in the next."""
     folder = course({"ann": text_of("ann")})
-    _stop_on(judge, text_of("ann"))
+    judge.errors = {text_of("ann"): JudgeStopped}
     run("softmax", folder, store, judge)
-    judge.on_grade = lambda source: None
+    judge.errors = {}
     assert run("softmax", folder, store, judge).measured == 1
 
 
 def test_a_judge_that_stops_on_everything_ends_the_run(store, course, judge, text_of):
     """If the control stops it too, the machine is at fault: nobody is blamed, and the run stays open."""
-    judge.on_grade = lambda source: (_ for _ in ()).throw(JudgeStopped("gone"))
+    judge.on_grade = _stop
     folder = course({f"s{number}": text_of(str(number)) for number in range(9)})
     with pytest.raises(JudgeStopped):
         run("softmax", folder, store, judge)
@@ -404,7 +389,7 @@ def test_however_many_stop_the_judge_the_others_are_measured(store, course, judg
     """A control after each of them tells submissions that stop the judge from a broken judge."""
     stopping = ("ann", "ben", "cid", "dan", "eve")
     folder = course({name: text_of(name) for name in (*stopping, "fay")})
-    _stop_on(judge, *(text_of(name) for name in stopping))
+    judge.errors = {text_of(name): JudgeStopped for name in stopping}
     outcome = run("softmax", folder, store, judge)
     assert (outcome.measured, outcome.unusable, outcome.resumed) == (1, 5, False)
     assert [entry.problem for entry in _entries(store).values()] == [*[STOPPED] * 5, ""]
@@ -414,14 +399,11 @@ def test_however_many_stop_the_judge_the_others_are_measured(store, course, judg
 def test_a_judge_that_breaks_on_the_way_ends_the_run_and_the_next_goes_on(store, course, judge, text_of):
     """The text on which it broke is not blamed, whichever text stopped it before."""
     folder = course({name: text_of(name) for name in ("ann", "ben", "cid", "dan")})
-    _stop_on(judge, text_of("ann"), text_of("ben"))
-    stop = judge.on_grade
-    judge.on_grade = lambda source: (
-        (_ for _ in ()).throw(JudgeStopped("gone")) if text_of("cid") in judge.graded else stop(source)
-    )
+    judge.errors = dict.fromkeys((text_of("ann"), text_of("ben")), JudgeStopped)
+    judge.on_grade = lambda source: _stop(source) if text_of("cid") in judge.graded else None
     with pytest.raises(JudgeStopped):
         run("softmax", folder, store, judge)
-    judge.on_grade = stop
+    judge.on_grade = lambda source: None
     outcome = run("softmax", folder, store, judge)
     assert outcome.resumed
     assert [entry.problem for entry in _entries(store).values()] == [STOPPED, STOPPED, "", ""]
@@ -431,16 +413,14 @@ def test_a_judge_that_breaks_on_the_way_ends_the_run_and_the_next_goes_on(store,
 def test_an_error_that_only_one_submission_meets_stops_nobody(store, course, judge, text_of, error):
     """An error on one submission is left to the instructor, like a stop; the same on the control ends the run."""
     folder = course({name: text_of(name) for name in ("ann", "ben", "cid")})
-    lacking = {text_of("ben")}
 
     def lack(source):
-        if source in lacking or not lacking:
-            raise error("too little memory")
+        raise error("too little memory")
 
-    judge.on_grade = lack
+    judge.errors = {text_of("ben"): error}
     outcome = run("softmax", folder, store, judge)
     assert (outcome.measured, outcome.to_look_at) == (2, (f"ben: {STOPPED}",))
-    lacking.clear()
+    judge.on_grade = lack
     with pytest.raises(error):
         run("softmax", folder, store, judge)
     assert store.entries(store.open_run("softmax").id) == []
@@ -451,20 +431,17 @@ def test_a_run_that_is_cut_anywhere_ends_as_one_that_was_not(tmp_path, course, j
     """The texts include some that stop the judge, a shared one and an unreadable one, interrupted at any point."""
     sources = {"ann": "stops", "ben": "ben", "cid": "stops", "dot": "also stops", "eve": "eve"}
     folder = course({name: text_of(source) for name, source in sources.items()} | {"fay": None})
-    stopping = {text_of("stops"), text_of("also stops")}
+    judge.errors = dict.fromkeys((text_of("stops"), text_of("also stops")), JudgeStopped)
 
-    def grade(source):
+    def interrupt(source):
         if len(judge.graded) == cut:
             raise KeyboardInterrupt
-        if source in stopping:
-            raise JudgeStopped("gone")
 
     with Store(tmp_path / "whole.sqlite") as whole, Store(tmp_path / "cut.sqlite") as cut_short:
-        _stop_on(judge, *stopping)
         run("softmax", folder, whole, judge)
         assert len(judge.graded) == 8
         judge.graded.clear()
-        judge.on_grade = grade
+        judge.on_grade = interrupt
         with pytest.raises(KeyboardInterrupt):
             run("softmax", folder, cut_short, judge)
         run("softmax", folder, cut_short, judge)
@@ -475,7 +452,7 @@ def test_a_run_that_is_cut_anywhere_ends_as_one_that_was_not(tmp_path, course, j
 def test_the_judge_hears_of_what_comes(store, course, judge, text_of):
     """The judge gets the coming texts in order and once each; after a stop it gets one alone."""
     folder = course({"ann": text_of("a"), "ben": text_of("b"), "cid": text_of("a"), "dot": text_of("d"), "eve": None})
-    _stop_on(judge, text_of("b"))
+    judge.errors = {text_of("b"): JudgeStopped}
     run("softmax", folder, store, judge)
     a, b, d = (text_of(name) for name in "abd")
     assert judge.expected == [[a, b, d], [b, d], [], [d]]
@@ -497,7 +474,7 @@ def test_what_a_person_should_look_at_is_listed(store, course, judge, text_of, v
         "cid: 4096 × 4096 in 1 µs is faster than this GPU allows.",
         "dan: There is no file " + str(folder / "submitted/dan/03_triton/03_fuse_a_softmax.ipynb") + ".",
     )
-    assert outcome.to_dict()["to_look_at"] == list(outcome.to_look_at)
+    assert outcome.to_dict()["to_look_at"] == outcome.to_look_at
 
 
 def test_the_sandbox_is_said(store, course, judge, text_of, verdict):
@@ -536,7 +513,7 @@ def test_a_name_forges_no_line(store, tmp_path, judge, text_of):
     forged = "mallory\n  ann: Rules: Line 3 calls `torch.softmax`.\x1b[2K\u2028\u202e"
     (tmp_path / f"{forged}.py").write_text("")
     (tmp_path / f"{forged}2.py").write_text(text_of("a"))
-    judge.on_grade = lambda source: (_ for _ in ()).throw(JudgeStopped("gone")) if source == text_of("a") else None
+    judge.errors = {text_of("a"): JudgeStopped}
     seen = []
     outcome = run("softmax", tmp_path, store, judge, lambda stage, *_: seen.append(stage))
     assert len(outcome.to_look_at) == 2

@@ -68,6 +68,12 @@ def _measured(store, verdicts, exercise="softmax"):
     store.close_run(run_.id, "finished")
 
 
+def _softmax(store, tmp_path, **options):
+    """The text of the exercise's page, published now."""
+    publish(store, tmp_path / "site", **options)
+    return (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
+
+
 def _texts(folder):
     return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
 
@@ -113,9 +119,8 @@ def test_each_entry_is_shown_with_rank_name_time_ratio_and_share(store, tmp_path
             "d": "There is no file.",
         },
     )
-    publish(store, tmp_path / "site")
+    page = _Page(_softmax(store, tmp_path))
     names = store.pseudonyms()
-    page = _Page((tmp_path / "site/softmax.html").read_text(encoding="utf-8"))
     at = page.cells.index(names["b"])
     assert page.cells[at - 1] == "1"
     assert page.cells[at + 1].startswith("113.6")
@@ -141,9 +146,7 @@ def test_an_exercise_without_a_ceiling_has_no_share(store, tmp_path, verdict):
 def test_a_tie_is_shown_and_said(store, tmp_path, verdict):
     """Tied entries have the same rank, marked for the eye and for a screen reader."""
     _measured(store, {"a": verdict("1", speed=1.5), "b": verdict("2", speed=1.501)})
-    publish(store, tmp_path / "site")
-    page = _Page((tmp_path / "site/softmax.html").read_text(encoding="utf-8"))
-    assert page.cells.count("1=(tied)") == 2
+    assert _Page(_softmax(store, tmp_path)).cells.count("1=(tied)") == 2
 
 
 def test_flagged_entries_have_a_mark_and_their_sentences(store, tmp_path, verdict):
@@ -153,9 +156,8 @@ def test_flagged_entries_have_a_mark_and_their_sentences(store, tmp_path, verdic
     _measured(store, {"a": verdict("1", speed=1.2), "b": verdict("2", speed=1.6, findings=(finding,)), "c": held})
     publish(store, tmp_path / "quiet")
     assert "events claim" not in "".join(_texts(tmp_path / "quiet").values()), "notes are for the instructor"
-    publish(store, tmp_path / "site", notes=True)
+    text = _softmax(store, tmp_path, notes=True)
     names = store.pseudonyms()
-    text = (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
     page = _Page(text)
     at = page.cells.index(f"{names['b']}†(see the notes below)")
     assert page.cells[at - 1] == "1"
@@ -172,8 +174,7 @@ def test_flagged_entries_have_a_mark_and_their_sentences(store, tmp_path, verdic
 def test_a_board_without_findings_has_no_notes(store, tmp_path, verdict):
     """Nothing hints at notes if there are none."""
     _measured(store, {"a": verdict("1")})
-    publish(store, tmp_path / "site")
-    assert "notes" not in (tmp_path / "site/softmax.html").read_text(encoding="utf-8").partition("</style>")[2]
+    assert "notes" not in _softmax(store, tmp_path).partition("</style>")[2]
     assert "†" not in str(View("softmax", tuple(boards(store))))
 
 
@@ -248,8 +249,7 @@ def test_everything_is_escaped(store, tmp_path, verdict):
 def test_without_a_gpu_there_is_no_time(store, tmp_path, verdict):
     """A run in the simulator lists its entries unranked and shows no microsecond."""
     _measured(store, {"a": verdict("1", gpu=""), "b": verdict("2", gpu="", wrong=1)})
-    publish(store, tmp_path / "site")
-    text = (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
+    text = _softmax(store, tmp_path)
     assert "needs a GPU" in text
     assert "µs" not in text
     assert "<svg" not in text
@@ -368,7 +368,7 @@ def test_an_exercise_of_which_no_page_can_be_made_keeps_no_other_back(store, tmp
     assert [sentence.split()[0] for sentence in report.left_out] == ["vector_add", "matmul"]
     assert "vector_add is left out: its page cannot be made (ValueError)." in report.as_text()
     assert "(ZeroDivisionError)" in report.as_text()
-    assert report.to_dict()["left_out"] == list(report.left_out)
+    assert report.to_dict()["left_out"] == report.left_out
     after = _texts(tmp_path / "site")
     assert after["vector_add.html"] == before["vector_add.html"]
     assert "vector_add" not in after["index.html"] + after["standings.json"]
@@ -400,8 +400,7 @@ def test_a_students_name_forges_no_line_in_a_terminal(store, verdict):
 def test_the_board_says_how_far_intervals_count(store, tmp_path, verdict):
     """The page and the table explain ties correctly."""
     _measured(store, {"a": verdict()})
-    publish(store, tmp_path / "site")
-    assert (tmp_path / "site/softmax.html").read_text(encoding="utf-8").count("±3&nbsp;%") == 2
+    assert _softmax(store, tmp_path).count("±3&nbsp;%") == 2
 
 
 def test_the_store_is_never_put_among_what_is_served(tmp_path, verdict):
@@ -467,9 +466,7 @@ def test_ghost_rows_show_baseline_limit_and_reference(store, tmp_path, verdict):
     assert limit.share_of_roofline == 1.0
     assert limit.ratio == pytest.approx(1 / 0.6)
     assert reference.ratio == pytest.approx(1.1)
-    publish(store, tmp_path / "site")
-    page = (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
-    assert page.count('<tr class="ghost">') == 3
+    assert _softmax(store, tmp_path).count('<tr class="ghost">') == 3
     assert LIMIT_NAME in str(View("softmax", (board,)))
 
 
@@ -503,5 +500,4 @@ def test_a_board_shows_its_earlier_runs(store, tmp_path, verdict):
     assert [(past.ranked, past.best, past.median) for past in history] == [
         (1, pytest.approx(1.2), pytest.approx(1.2)), (2, pytest.approx(1.5), pytest.approx(1.3)),
     ]  # fmt: skip
-    publish(store, tmp_path / "site")
-    assert "Over the term" in (tmp_path / "site/softmax.html").read_text(encoding="utf-8")
+    assert "Over the term" in _softmax(store, tmp_path)

@@ -105,6 +105,15 @@ class FakeJudge:
         return self.act()
 
 
+def raises(error: BaseException) -> Callable[[], None]:
+    """A judge's `act` that fails."""
+
+    def act() -> None:
+        raise error
+
+    return act
+
+
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
     """A fake that replaces the shared judge of a notebook."""

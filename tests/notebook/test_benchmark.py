@@ -15,6 +15,7 @@ from grader.errors import UnusableSubmission
 from grader.exercises import find
 from grader.notebook import speed_plot
 from grader.verdict import Timing
+from tests.notebook.conftest import raises
 
 SOFTMAX = find("softmax")
 
@@ -194,11 +195,7 @@ def test_on_a_gpu_the_cell_is_measured(notebook: Any, judge: Any) -> None:
 @pytest.mark.usefixtures("on_gpu")
 def test_what_is_wrong_is_not_measured(notebook: Any, judge: Any) -> None:
     """A solution that is not right gets a sentence instead of a plot, and the notebook goes on."""
-
-    def refuse() -> None:
-        raise UnusableSubmission("The exercise is not written yet. `check(softmax)` says more.")
-
-    judge.act = refuse
+    judge.act = raises(UnusableSubmission("The exercise is not written yet. `check(softmax)` says more."))
     notebook.run("def softmax(x, out):\n    pass\n")
 
     assert notebook.run("benchmark(softmax)").success

@@ -13,6 +13,7 @@ from grader.submission import from_notebook
 from grader.verdict import CaseResult, Mismatch
 from tests.feedback.verdicts import ALL, SIMULATOR, failing
 from tests.layouts import LAYOUTS, SOLVED, STUB
+from tests.notebook.conftest import raises
 
 CELL = """import math
 
@@ -111,15 +112,10 @@ def test_a_cell_that_the_debugger_wrote_to_a_file_is_still_a_cell(notebook: Any,
 BROKEN = CELL.replace("def softmax(x, out):", "def softmax(x, out)")
 
 
-def unreadable(judge: Any) -> None:
-    """Makes the judge answer as it does for a text that is not Python."""
-    judge.verdict = ALL["unusable"]
-
-
 @pytest.mark.parametrize("call", ["check(softmax)", "check('softmax')"])
 def test_a_cell_with_a_syntax_error_is_not_passed_over(notebook: Any, judge: Any, call: str) -> None:
     """The version that was run before is not judged instead of the one with the error."""
-    unreadable(judge)
+    judge.verdict = ALL["unusable"]  # as for a text that is not Python
     notebook.run(CELL)
     notebook.run(BROKEN)
     notebook.run("1 + 1")
@@ -157,7 +153,7 @@ def test_a_syntax_error_before_the_function_got_its_name(notebook: Any, judge: A
 
 def test_a_syntax_error_in_the_first_version(notebook: Any, judge: Any) -> None:
     """The report names the error even if the function was never defined."""
-    unreadable(judge)
+    judge.verdict = ALL["unusable"]  # as for a text that is not Python
     notebook.run(BROKEN)
 
     notebook.run("check('softmax')")
@@ -226,11 +222,7 @@ def test_progress_is_shown_and_then_gone(notebook: Any, judge: Any) -> None:
 
 def test_an_interrupt_is_one_sentence(notebook: Any, judge: Any) -> None:
     """An interrupted `check` removes its progress bar and shows one sentence; the next cell runs as usual."""
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    judge.act = interrupt
+    judge.act = raises(KeyboardInterrupt())
     notebook.run(CELL)
 
     said = raised(notebook.run("check(softmax)"), KeyboardInterrupt)
@@ -242,11 +234,7 @@ def test_an_interrupt_is_one_sentence(notebook: Any, judge: Any) -> None:
 
 def test_a_judge_that_stops_is_one_sentence(notebook: Any, judge: Any) -> None:
     """A failure of the judge is reported as such, without a traceback."""
-
-    def stop() -> None:
-        raise JudgeStopped("The judge's process ended before its verdict.")
-
-    judge.act = stop
+    judge.act = raises(JudgeStopped("The judge's process ended before its verdict."))
     notebook.run(CELL)
 
     assert raised(notebook.run("check(softmax)"), JudgeStopped) == "The judge's process ended before its verdict."

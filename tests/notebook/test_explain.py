@@ -8,6 +8,7 @@ from grader.bottleneck.evidence import Evidence
 from grader.errors import JudgeStopped
 from grader.exercises import find
 from tests.feedback.verdicts import ALL
+from tests.notebook.conftest import raises
 
 _ACCESS = {"kind": "load", "name": "x", "line": 2, "count": 16, "elements": 16 * 256, "idle": 0}
 _CLAIM = {
@@ -72,11 +73,7 @@ def test_a_missed_gate_is_explained_in_the_report_of_check(notebook: Any, judge:
 
 def test_a_report_stands_if_the_simulator_cannot_be_asked(notebook: Any, judge: Any) -> None:
     """An interrupt, or a judge that stops, leaves the report as it was."""
-
-    def stop() -> None:
-        raise JudgeStopped("The judge ended.")
-
-    judge.verdict, judge.grades_only, judge.act = ALL["slow"], True, stop
+    judge.verdict, judge.grades_only, judge.act = ALL["slow"], True, raises(JudgeStopped("The judge ended."))
     notebook.run("def softmax(x, out):\n    pass\n")
     assert notebook.run("check(softmax)").success
     assert "1.07× as fast" in notebook.text

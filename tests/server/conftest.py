@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from grader.classroom import settings
 from grader.server import web
 from grader.server.job_queue import JobQueue, Limits
 from grader.server.tokens import Tokens, write_key
@@ -22,6 +23,15 @@ from tests.classroom.conftest import classroom, home, judge, new_course, quick_g
 __all__ = ["classroom", "home", "judge", "new_course", "quick_gradebooks"]
 
 SOURCE = "def softmax(x, out):\n    pass\n"
+
+
+def bare_course(tmp_path: Path) -> Path:
+    """A course folder without notebooks."""
+    course = tmp_path / "course"
+    course.mkdir()
+    text = settings.config_text("gpu-course", tmp_path / "exchange")
+    (course / settings.CONFIG_FILE).write_text(text, encoding="utf-8")
+    return course
 
 
 class Clock:

@@ -15,14 +15,13 @@ from typing import Any
 
 import pytest
 
-from grader.classroom import settings
 from grader.classroom.term.due_dates import extend, set_due_date
 from grader.errors import GraderError, JudgeStopped
 from grader.server.job_queue import Job, JobQueue, Limits
 from grader.server.judge_loop import JudgeLoop, LiveBoard, Settings
 from grader.verdict import Failure
 from tests.classroom.conftest import ASSIGNMENT, Classroom, ObedientJudge, solve
-from tests.server.conftest import Clock
+from tests.server.conftest import Clock, bare_course
 
 MANY = Limits(per_hour=100, waiting=100)
 pytestmark = pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an argument, and leaves a file open
@@ -31,11 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # nbgrader 0.9.6 misspells an
 @pytest.fixture
 def loop(quick_gradebooks: None, judge: ObedientJudge, queue: JobQueue, tmp_path: Path) -> JudgeLoop:
     """The loop of a course without notebooks; its lines are in `loop.told`."""
-    course = tmp_path / "course"
-    course.mkdir()
-    text = settings.config_text("gpu-course", tmp_path / "exchange")
-    (course / settings.CONFIG_FILE).write_text(text, encoding="utf-8")
-    return _loop(course, queue, tmp_path)
+    return _loop(bare_course(tmp_path), queue, tmp_path)
 
 
 def _loop(course: Path, queue: JobQueue, tmp_path: Path) -> JudgeLoop:
@@ -61,8 +56,13 @@ def done(queue: JobQueue, key: str, student: str) -> Job:
     return job
 
 
+def softmax_board(tmp_path: Path) -> Any:
+    boards = json.loads((tmp_path / "site" / "standings.json").read_text(encoding="utf-8"))["boards"]
+    return next(board for board in boards if board["exercise"] == "softmax")
+
+
 def standings(tmp_path: Path) -> list[Any]:
-    (board,) = json.loads((tmp_path / "site" / "standings.json").read_text(encoding="utf-8"))["boards"]
+    board = softmax_board(tmp_path)
     return [*board["rows"], *board["unranked"]]
 
 
@@ -158,21 +158,16 @@ def test_late_work_changes_no_board(
         loop.board.publish(now=True)
         (job, *_) = queue.recent(student)
         assert job.answer is not None
-        return job.answer.report, len(_softmax(tmp_path)["unranked"])
+        return job.answer.report, len(softmax_board(tmp_path)["unranked"])
 
     assert reasons("ann", "2026-03-01 11:00")[1] == 1
-    assert _softmax(tmp_path)["due"] == "2026-03-01T12:00+00:00"
+    assert softmax_board(tmp_path)["due"] == "2026-03-01T12:00+00:00"
     report, shown = reasons("bob", "2026-03-01 13:00")
     assert report.endswith("this was for practice, and changes neither points nor the leaderboard.")
     assert shown == 1
     assert reasons("bob", "2026-03-01 13:00", work=True)[1] == 1
     extend(classroom.folder, ASSIGNMENT, "bob", 2)
     assert reasons("bob", "2026-03-01 13:30", work=True)[1] == 2
-
-
-def _softmax(tmp_path: Path) -> Any:
-    boards = json.loads((tmp_path / "site" / "standings.json").read_text(encoding="utf-8"))["boards"]
-    return next(board for board in boards if board["exercise"] == "softmax")
 
 
 def test_a_student_who_is_hidden_leaves_the_pages(loop: Any, queue: JobQueue, tmp_path: Path) -> None:

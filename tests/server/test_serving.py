@@ -6,30 +6,32 @@ import csv
 import stat
 import sys
 import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner
 
-from grader.classroom import settings
 from grader.cli import app
 from grader.errors import ClassroomError, GraderError, MachineLacks
 from grader.server import serving
 from grader.server.job_queue import Limits
 from grader.server.judge_loop import Settings
 from grader.server.tokens import course_tokens
+from tests.server.conftest import bare_course
 
 
 @pytest.fixture
 def course(quick_gradebooks: None, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A course folder without notebooks."""
     monkeypatch.setattr(serving, "exercise_versions", dict)  # they take a second
-    folder = tmp_path / "course"
-    folder.mkdir()
-    text = settings.config_text("gpu-course", tmp_path / "exchange")
-    (folder / settings.CONFIG_FILE).write_text(text, encoding="utf-8")
-    return folder
+    return bare_course(tmp_path)
+
+
+def opened(course: Path, *, sandbox: bool = False) -> AbstractContextManager[Any]:
+    return serving.opened(Settings(course, sandbox), serving.Address(port=0), Limits())
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "gpu.example.org"])
@@ -51,23 +53,20 @@ def test_this_machine_needs_no_certificate(host: str) -> None:
 
 def test_one_server_serves_a_course(course: Path) -> None:
     """A second one would judge the same jobs. Its files are closed to others."""
-    opened = (Settings(course, sandbox=False), serving.Address(port=0), Limits())
-    with serving.opened(*opened):
-        with pytest.raises(ClassroomError, match="Another server serves"), serving.opened(*opened):
+    with opened(course):
+        with pytest.raises(ClassroomError, match="Another server serves"), opened(course):
             pass
         assert stat.S_IMODE((course / serving.FOLDER).stat().st_mode) == 0o700
-    with serving.opened(*opened):
+    with opened(course):
         pass
 
 
 def test_a_broken_store_of_the_leaderboard_is_named(course: Path) -> None:
     """Before anybody can submit; otherwise the pages are there at once."""
-    with serving.opened(Settings(course, sandbox=False), serving.Address(port=0), Limits()):
+    with opened(course):
         assert (course / serving.FOLDER / "site" / "index.html").is_file()
     (course / "leaderboard.sqlite").write_text("something else", encoding="utf-8")
-    with pytest.raises(GraderError, match="not a leaderboard store"), serving.opened(
-        Settings(course, sandbox=False), serving.Address(port=0), Limits()
-    ):  # fmt: skip
+    with pytest.raises(GraderError, match="not a leaderboard store"), opened(course):
         pass
 
 
@@ -75,9 +74,7 @@ def test_a_folder_that_is_no_course_is_refused(tmp_path: Path) -> None:
     """Nothing is written into it."""
     folder = tmp_path / "empty"
     folder.mkdir()
-    with pytest.raises(ClassroomError, match="is not a course folder"), serving.opened(
-        Settings(folder, sandbox=False), serving.Address(port=0), Limits()
-    ):  # fmt: skip
+    with pytest.raises(ClassroomError, match="is not a course folder"), opened(folder):
         pass
     assert list(folder.iterdir()) == []
 
@@ -89,7 +86,7 @@ def test_without_a_sandbox_nobody_is_served(course: Path, monkeypatch: pytest.Mo
         raise MachineLacks("There is no sandbox.")
 
     monkeypatch.setattr("grader.judge.sandbox.must_be_caged", refuse)
-    with pytest.raises(MachineLacks), serving.opened(Settings(course), serving.Address(port=0), Limits()):
+    with pytest.raises(MachineLacks), opened(course, sandbox=True):
         pass
 
 
@@ -97,9 +94,7 @@ def test_the_packages_that_it_needs_are_named(course: Path, monkeypatch: pytest.
     """They are an extra."""
     monkeypatch.setitem(sys.modules, "grader.server.web", None)
     monkeypatch.delattr("grader.server.web")
-    with pytest.raises(MachineLacks, match=r"pip install 'grader\[serve\]'"), serving.opened(
-        Settings(course, sandbox=False), serving.Address(port=0), Limits()
-    ):  # fmt: skip
+    with pytest.raises(MachineLacks, match=r"pip install 'grader\[serve\]'"), opened(course):
         pass
 
 

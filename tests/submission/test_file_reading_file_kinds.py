@@ -104,6 +104,10 @@ def test_compiled_python_is_named(tmp_path: Path) -> None:
         ('{"paragraphs": [], "name": "Zeppelin"}', "no list of cells: open the notebook in JupyterLab"),
         ("[]", "not a notebook, as it is not an object"),
         ("softmax", "not valid JSON"),
+        ('{"cells": 3, "nbformat": 4}', "no list of cells"),
+        ('{"nbformat": 3, "worksheets": [{"cells": []}]}', "notebook format 3"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"cells": [], "n": ' + "9" * 5000 + "}", "out of range"),
     ],
 )
 def test_each_damaged_notebook_is_described(tmp_path: Path, content: str, words: str) -> None:

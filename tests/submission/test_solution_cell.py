@@ -36,22 +36,17 @@ def markdown(source: str) -> tuple[str, str, None]:
     return source, "markdown", None
 
 
+STILL_THE_STUB = "Judged: cell {}, as the marked cell (cell {}) is still the stub."
+THE_LAST = "Judged: cell 2, the last of the cells that define `softmax` (cell 1, cell 2)."
+TURN_INTO_CODE = "select it, press Esc and then Y to turn it into a code cell."
 CHOICES = {
     "the only one": (cells("import torch", marked(SOLVED)), 2, ""),
-    "a new cell below the stub": (
-        cells(marked(STUB), SOLVED),
-        2,
-        "Judged: cell 2, as the marked cell (cell 1) is still the stub.",
-    ),
-    "a new cell above the stub": (
-        cells(SOLVED, marked(STUB)),
-        1,
-        "Judged: cell 1, as the marked cell (cell 2) is still the stub.",
-    ),
+    "a new cell below the stub": (cells(marked(STUB), SOLVED), 2, STILL_THE_STUB.format(2, 1)),
+    "a new cell above the stub": (cells(SOLVED, marked(STUB)), 1, STILL_THE_STUB.format(1, 2)),
     "the stub with a comment": (
-        cells(marked("# mine, below\n" + STUB), "x = 1", SOLVED),
+        cells(marked("# mine\n" + STUB), "x = 1", SOLVED),
         3,
-        "Judged: cell 3, as the marked cell (cell 1) is still the stub.",
+        STILL_THE_STUB.format(3, 1),
     ),
     "two new cells": (
         cells(marked(STUB), OTHER, SOLVED),
@@ -59,16 +54,8 @@ CHOICES = {
         "Judged: cell 3, the last of the cells that define `softmax` (cell 2, cell 3), as the marked cell (cell 1) is "
         "still the stub.",
     ),
-    "another attempt below the marked cell": (
-        cells(marked(OTHER), SOLVED),
-        2,
-        "Judged: cell 2, the last of the cells that define `softmax` (cell 1, cell 2).",
-    ),
-    "two marked cells": (
-        cells(marked(OTHER), marked(SOLVED)),
-        2,
-        "Judged: cell 2, the last of the cells that define `softmax` (cell 1, cell 2).",
-    ),
+    "another attempt below the marked cell": (cells(marked(OTHER), SOLVED), 2, THE_LAST),
+    "two marked cells": (cells(marked(OTHER), marked(SOLVED)), 2, THE_LAST),
     "the marked cell emptied": (
         cells(marked(""), SOLVED),
         2,
@@ -77,28 +64,20 @@ CHOICES = {
     "metadata lost": (cells(SOLVED, "softmax(x, out)"), 1, ""),
     "metadata lost, the stub too": (cells(STUB, SOLVED), 2, "Judged: cell 2, as cell 1 is still the stub."),
     "nothing but the stub": (cells(marked(STUB)), 1, ""),
-    "a syntax error is no stub": (
-        cells(marked(SOLVED), "def softmax(x, out\n"),
-        2,
-        "Judged: cell 2, the last of the cells that define `softmax` (cell 1, cell 2).",
-    ),
+    "a syntax error is no stub": (cells(marked(SOLVED), "def softmax(x, out\n"), 2, THE_LAST),
     "a syntax error in the name": (cells(marked("deff softmax(x, out): pass")), 1, ""),
     "a copy under a magic": (cells(marked(SOLVED), "%%writefile softmax.py\n" + OTHER), 1, ""),
-    "a magic above the solution": (
-        cells(marked(STUB), "%%time\n" + SOLVED),
-        2,
-        "Judged: cell 2, as the marked cell (cell 1) is still the stub.",
-    ),
+    "a magic above the solution": (cells(marked(STUB), "%%time\n" + SOLVED), 2, STILL_THE_STUB.format(2, 1)),
     "letters that Python takes for others": (cells("def \uff53oftmax(x, out): pass"), 1, ""),
     "the marked cell as Markdown": (
         cells(marked(SOLVED, "markdown")),
         1,
-        "Judged: cell 1, which is a Markdown cell: select it, press Esc and then Y to turn it into a code cell.",
+        f"Judged: cell 1, which is a Markdown cell: {TURN_INTO_CODE}",
     ),
     "the marked cell as raw text": (
         cells("x = 1", marked(SOLVED, "raw")),
         2,
-        "Judged: cell 2, which is a raw cell: select it, press Esc and then Y to turn it into a code cell.",
+        f"Judged: cell 2, which is a raw cell: {TURN_INTO_CODE}",
     ),
     "Markdown, and code": (
         cells(marked(OTHER, "markdown"), SOLVED),
@@ -108,7 +87,7 @@ CHOICES = {
     "a new Markdown cell below the stub": (
         cells(marked(STUB), markdown(SOLVED)),
         1,
-        "Not judged: cell 2, which is a Markdown cell: select it, press Esc and then Y to turn it into a code cell.",
+        f"Not judged: cell 2, which is a Markdown cell: {TURN_INTO_CODE}",
     ),
     "prose about it": (cells(marked(STUB), markdown("Write\n```python\n" + STUB + "```\nnow.")), 1, ""),
 }

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.classroom.grading.verdict_store import Task, VerdictStore, now, write_in_one_step
+from grader.classroom.grading.verdict_store import Task, VerdictStore, now
 from grader.classroom.grading.workers import Workers
 from grader.errors import MachineLacks
+from grader.files import write_in_one_step
 from grader.verdict import ONLY_PRACTICE, Verdict
 
 _FOLDER = ".regrade"

@@ -6,9 +6,7 @@ import functools
 import hashlib
 import json
 import math
-import os
 import platform
-import tempfile
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from grader.exercises import find
+from grader.files import write_in_one_step
 from grader.hardware import gpus
 from grader.leaderboard.fingerprint import fingerprint
 from grader.verdict import Failure, Verdict
@@ -164,17 +163,3 @@ def is_transient(verdict: Verdict) -> bool:
 def now() -> str:
     """The time in UTC, ISO 8601 with microseconds."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def write_in_one_step(path: Path, text: str) -> None:
-    """Replace a file so that readers, and a machine that loses its power, see the old text or the new one."""
-    descriptor, scratch = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise

@@ -94,7 +94,9 @@ class SideBySide:
     def expect(self, tasks: Sequence[Task]) -> None:
         with self._changed:
             for task in tasks:
-                self._future(task)
+                if task not in self._known:
+                    self._known[task] = Future()
+                    self._waiting.append(task)
             self._changed.notify_all()
 
     def judge(self, task: Task) -> Verdict:
@@ -119,11 +121,6 @@ class SideBySide:
                 thread.join(timeout=_AGAIN_S)
         for judge in self._judges:
             judge.close()
-
-    def _future(self, task: Task) -> None:
-        if task not in self._known:
-            self._known[task] = Future()
-            self._waiting.append(task)
 
     def _work(self, judge: Judge, own: deque[Task]) -> None:
         while True:

@@ -46,7 +46,7 @@ def set_due_date(course: Path, assignment: str, due: str) -> DueDate:
     Raises:
         ClassroomError: no such assignment, or this is not a time.
     """
-    api = _known(course, assignment)
+    api = folder.released(course, assignment)
     when = None if due == "none" else _utc(due)
     with api.gradebook as gradebook:
         if when is None:
@@ -64,7 +64,7 @@ def extend(course: Path, assignment: str, student: str, hours: float) -> DueDate
     """
     if not (math.isfinite(hours) and 0 <= hours <= _MOST_HOURS):
         raise ClassroomError(f"{hours:g} hours cannot be an extension: give a number from 0 to {_MOST_HOURS}.")
-    api = _known(course, assignment)
+    api = folder.released(course, assignment)
     with api.gradebook as gradebook:
         due = gradebook.find_assignment(assignment).duedate
         if due is None:
@@ -110,14 +110,6 @@ def _due_dates(api: Any, assignment: str) -> tuple[datetime | None, dict[str, da
         due: datetime | None = gradebook.find_assignment(assignment).duedate
         entries = gradebook.assignment_submissions(assignment) if due is not None else ()
         return due, {entry.student.id: entry.duedate for entry in entries}
-
-
-def _known(course: Path, assignment: str) -> Any:
-    api = folder.api(course)
-    folder.refuse_unknown(api, assignment)
-    if not folder.in_gradebook(api, assignment):
-        raise ClassroomError(f"{assignment} is not in the gradebook yet: release it first.")
-    return api
 
 
 def _rescore(api: Any, assignment: str) -> str:

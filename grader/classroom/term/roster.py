@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,8 +55,7 @@ def _read(file: Path) -> dict[str, dict[str, str]]:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ClassroomError(f"{file} cannot be read as UTF-8 text: {error}.") from None
-    dialect = csv.excel if text.partition("\n")[0].count(";") == 0 else _Semicolons
-    reader = csv.DictReader(text.splitlines(), dialect=dialect)
+    reader = csv.DictReader(text.splitlines(), delimiter=";" if ";" in text.partition("\n")[0] else ",")
     try:
         header, rows = reader.fieldnames or (), [(reader.line_num, row) for row in reader]
     except csv.Error as error:
@@ -79,10 +79,6 @@ def _read(file: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-class _Semicolons(csv.excel):
-    delimiter = ";"
-
-
-def _column(header: object, names: tuple[str, ...]) -> str | None:
-    given = {str(name).strip().lower(): str(name) for name in header}  # type: ignore[attr-defined]
+def _column(header: Iterable[str], names: tuple[str, ...]) -> str | None:
+    given = {name.strip().lower(): name for name in header}
     return next((given[name] for name in names if name in given), None)

@@ -41,10 +41,7 @@ def release_solutions(course: Path, assignment: str, *, early: bool = False) -> 
         ClassroomError: no such assignment, it was never released, somebody may still hand in, or the solutions' name is
             that of another assignment.
     """
-    api = folder.api(course)
-    folder.refuse_unknown(api, assignment)
-    if not folder.in_gradebook(api, assignment):
-        raise ClassroomError(f"{assignment} is not in the gradebook yet: release it first.")
+    api = folder.released(course, assignment)
     if not early and (why := _too_early(api, assignment)):
         raise ClassroomError(f"{why} `--early` does not wait.")
     target = folder.outbound(api, assignment + _SUFFIX)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from grader.classroom.term.copies import find_copies, program_fingerprint
-from tests.classroom.conftest import ASSIGNMENT, Classroom, Edit
+from tests.classroom.conftest import ASSIGNMENT, Classroom, change
 
 PROGRAM = '''
 import triton
@@ -71,19 +69,10 @@ def test_a_comment_that_does_not_end_is_the_rest() -> None:
     assert program_fingerprint(one) == program_fingerprint(one.replace(many, "/* other"))
 
 
-def write(text: str) -> Edit:
-    def edit(notebook: dict[str, Any]) -> None:
-        for cell in notebook["cells"]:
-            if cell["metadata"].get("nbgrader", {}).get("grade_id") == "softmax":
-                cell["source"] = text
-
-    return edit
-
-
 def test_groups_of_a_class(classroom: Classroom) -> None:
     """Equal texts are one group, equal programs another; stubs are none."""
     for student, text in (("ann", PROGRAM), ("bob", PROGRAM), ("cyd", RENAMED), ("dan", PROGRAM.replace("1", "2"))):
-        classroom.hand_in(student, write(text))
+        classroom.hand_in(student, change("softmax", source=text))
     for student in ("eve", "fay"):
         classroom.hand_in(student, lambda notebook: None)
     found = find_copies(classroom.folder, ASSIGNMENT)
