@@ -256,10 +256,10 @@ class Chip:
         """The minimum time in ms for two special functions per sample and frequency: the last rung's ceiling."""
         return 2 * samples * FREQUENCIES / (_SPECIAL_PER_CLOCK * self.multiprocessors * self.ghz * 1e9) * 1e3
 
-    def multiply_add_ms(self, samples: int) -> float:
-        """The minimum time in ms for eight multiply-adds per sample and frequency: a rotation and four sums."""
+    def multiply_add_ms(self, samples: int = SAMPLES, each: int = 8) -> float:
+        """The minimum time in ms for `each` multiply-adds per sample and frequency: a rotation and four sums."""
         per_second = self.multiply_adds_per_clock * self.multiprocessors * self.ghz * 1e9
-        return 8 * samples * FREQUENCIES / per_second * 1e3
+        return each * samples * FREQUENCIES / per_second * 1e3
 
 
 H200 = Chip("NVIDIA H200", 132, 1.98)
