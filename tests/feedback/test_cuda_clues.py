@@ -260,7 +260,7 @@ def test_arguments_in_another_order_are_named(passed: str, named: bool) -> None:
 
 
 def test_buffers_that_change_their_parts_are_not_named() -> None:
-    """One launch has the order of the parameters, so the other is no slip."""
+    """One launch has the order of the parameters, so the other is intended."""
     source = (
         "__global__ void step(const float* from, float* to) {}\n"
         "void run(float* from, float* to) { step<<<1, 32>>>(from, to); step<<<1, 32>>>(to, from); }"
