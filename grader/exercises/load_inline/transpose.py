@@ -115,7 +115,7 @@ def _on_the_diagonal(a: Any) -> Any:
     made = [
         a["x"].t().masked_fill(row[:, None] // tile != column[None, :] // tile, float("nan"))
         for tile in _TILES
-        if min(height, width) > tile  # otherwise the first tile is all that is written
+        if max(height, width) > tile
     ]
     return _fitting(a, made)
 

@@ -21,7 +21,6 @@ from grader.protocol.arena import Slot
 
 _POLL_S = 0.005
 _KILL_S = 5.0  # until killed processes are gone
-_ADDRESS = 1 << 40  # of every tensor without data
 
 
 def rehearse(
@@ -108,8 +107,7 @@ def without_data() -> Any:
     from torch.overrides import TorchFunctionMode
 
     on_gpu: Any = torch.Tensor
-    answers = {on_gpu.device.__get__: torch.device("cuda", 0), on_gpu.is_cuda.__get__: True}
-    answers |= {on_gpu.get_device: 0, on_gpu.data_ptr: _ADDRESS}
+    answers = {on_gpu.device.__get__: torch.device("cuda", 0), on_gpu.is_cuda.__get__: True, on_gpu.get_device: 0}
 
     class WithoutData(TorchFunctionMode):
         def __torch_function__(self, called: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
