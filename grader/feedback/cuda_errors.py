@@ -333,8 +333,7 @@ SIMULATOR: tuple[Meaning, ...] = (
     Meaning(
         r"a block has [\d,]+ threads; 1,024 are the limit",
         "The GPU refused the launch: a block has at most 1024 threads.",
-        "A block of `dim3(x, y, z)` has x * y * z threads: `dim3(32, 8)` has 256. A launch names the grid first: "
-        "`<<<grid, block>>>`.",
+        "A block of `dim3(x, y, z)` has x * y * z threads: `dim3(32, 8)` has 256.",
     ),
     Meaning(
         r"a block has ([\d,]+) threads; `__launch_bounds__` of the kernel allows ([\d,]+)",
