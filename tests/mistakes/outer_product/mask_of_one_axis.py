@@ -1,5 +1,5 @@
 # mistake: the mask of the store covers the rows only
-# says: Compare the index of each element with its bound, along every axis
+# says: Compare the index at which each element is stored with its bound, along every axis
 # runs: simulator
 
 import triton
