@@ -26,7 +26,6 @@ _running = 0  # launches, at most one
 _launch: Launch | None = None  # the one that runs now
 _kernel_file = ""
 _gets_addresses = False  # in a tensor of integers, or as an integer
-_addressed: list[tuple[int, int]] = []  # tensors that the launch has used by their address
 _one_at_a_time = threading.RLock()  # the interpreter keeps a launch's state in global variables
 _tuner: Any = None  # the autotuner whose next launch a GPU would have repeated
 
@@ -99,7 +98,6 @@ def _logged(original: Any) -> Any:
         tuner, _tuner = _tuner, None
         _launch, _kernel_file = Launch(self.fn.__name__, (), regions), self.fn.__code__.co_filename
         _gets_addresses = any(map(_may_be_address, named.values()))
-        _addressed.clear()
         tally.interpreting = True
         try:
             result = original(self, *args, **kwargs)
@@ -135,16 +133,11 @@ def _may_be_address(value: Any) -> bool:
 
 
 def _is_in_a_tensor(low: int, high: int) -> bool:
-    """Return whether the bytes belong to any tensor of the process. Finding a new one takes some 20 ms."""
+    """Return whether the bytes belong to any tensor of the process. This takes some 20 ms."""
     import torch
 
-    if any(begin <= low and high <= end for begin, end in _addressed):
-        return True
     storages = [each.untyped_storage() for each in gc.get_objects() if type(each) is torch.Tensor]
-    spans = [(each.data_ptr(), each.data_ptr() + each.nbytes()) for each in storages]
-    found = [(begin, end) for begin, end in spans if begin <= low and high <= end]
-    _addressed.extend(found[:1])
-    return bool(found)
+    return any(each.data_ptr() <= low and high <= each.data_ptr() + each.nbytes() for each in storages)
 
 
 def _repeat(region: Region, run: Any, kernel: str) -> None:
