@@ -317,7 +317,7 @@ def suspects(cases: Sequence[Case]) -> tuple[Suspect, ...]:
             "The accumulator is a float16, but its sums here exceed 65,504, the largest float16. Accumulate in "
             "float32, `tl.zeros(…, dtype=tl.float32)`, and round at the store.",
             _float16_sums,
-            spares=all_but(BEYOND),
+            spares=all_but(BEYOND, SPIKE),
         ),
         Suspect(
             "The maximum was not subtracted, or the running maximum started above every score: `exp` of these scores "
