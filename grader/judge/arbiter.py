@@ -84,11 +84,12 @@ class Arbiter:
     ) -> dict[str, Any]:
         """Return evidence about why a right submission is slow, for `Evidence.of_claims`.
 
-        There is none about a submission that fails or is wrong.
+        There is none about a submission that fails or is wrong. Afterwards a worker with the profiler stands ready for
+        the next question.
         """
         if refuse(source, exercise):
             return inquiry.nothing(self.bench)
-        self.bench.pool.profiled = bool(upcoming) and self.bench.device == "cuda"
+        self.bench.pool.profiled = self.bench.device == "cuda"
         try:
             return health.with_room(
                 lambda again: inquiry.gather(
@@ -106,6 +107,7 @@ class Arbiter:
         """Time the submission and every baseline on the plot cases, as `service.Judge.measure`; check every output."""
         if self.bench.device != "cuda":
             raise MachineLacks("Speed needs a GPU; this machine has none.")
+        self.bench.pool.profiled = False
         return health.with_room(lambda _: self._measure(source, exercise, progress), self.bench.make_way)
 
     def _measure(self, source: str, exercise: Exercise, progress: Progress) -> list[Timing]:

@@ -55,13 +55,13 @@ class Pool:
         self._ahead = max(1, min(_MOST_AHEAD, room)) if cores >= _CORES else 1
         self._threads = ThreadPoolExecutor(2 * self._ahead + 1, "pool")
         self._starting = threading.BoundedSemaphore(max(1, cores // 2))  # imports and compilers keep a core busy
-        self._fresh: deque[Future[Worker]] = deque()
+        self._fresh: dict[bool, deque[Future[Worker]]] = {False: deque(), True: deque()}  # by `profiled`
         self._expected: dict[tuple[str, str], _Ahead] = {}
         self._workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         self._guard = threading.Lock()
         self._still = threading.Lock()  # held within `still()`, and while a worker is created
         self.slowness = 1.0  # the factor of all time limits on this host
-        self.profiled = False  # whether workers start with the profiler ready: see `grader.worker.gpu_start.warm`
+        self.profiled = False  # whether workers have the profiler ready: see `grader.worker.gpu_start.warm`
         self._in_hand: Worker | None = None  # the last one taken
         self._used = False  # whether a submission has run
         self._closing = False
@@ -129,7 +129,7 @@ class Pool:
             begun = time.monotonic()
             loaded = ahead.loading.result()
         else:
-            worker = self._start(one_queue=True) if one_queue else self._pop().result()
+            worker = self._start(self.profiled, one_queue=True) if one_queue else self._pop().result()
             begun = time.monotonic()
             loaded = _load(worker, source, exercise, min(left_s, self.slowness * exercise.time_limit_s), beside=False)
         loaded = replace(loaded, waited_s=time.monotonic() - begun)
@@ -146,13 +146,15 @@ class Pool:
 
     def refill(self, count: int = 1) -> None:
         """Start fresh workers until there are `count`."""
-        while len(self._fresh) < count:
-            self._fresh.append(self._threads.submit(self._start))
+        ready = self._fresh[self.profiled]
+        while len(ready) < count:
+            ready.append(self._begin())
 
     def trim(self) -> None:
         """End the fresh workers that only a whole class needs."""
-        while len(self._fresh) > _FRESH:
-            self._fresh.pop().add_done_callback(_close)
+        for ready in self._fresh.values():
+            while len(ready) > _FRESH:
+                ready.pop().add_done_callback(_close)
 
     def evict(self) -> None:
         """End the workers that load submissions ahead; these are loaded again in their turn."""
@@ -173,16 +175,16 @@ class Pool:
 
     def be_still(self) -> None:
         """End the workers that load ahead and wait for the starting ones: both are noise to the clock."""
-        starting = [*self._fresh, *(ahead.starting for ahead in self._expected.values())]
+        starting = [*self._every_fresh(), *(ahead.starting for ahead in self._expected.values())]
         self.evict()
         wait(starting, timeout=START_LIMIT_S)
 
     def reset(self) -> None:
         """End all workers but the current one, also fresh ones: they started while others ran."""
         self.evict()
-        for starting in self._fresh:
+        for starting in self._every_fresh():
             starting.add_done_callback(_close)
-        self._fresh.clear()
+        self._forget_fresh()
 
     def close(self) -> None:
         """End every worker."""
@@ -192,7 +194,7 @@ class Pool:
         self._threads.shutdown(cancel_futures=True)
         for worker in self._made():
             worker.close()
-        self._fresh.clear()
+        self._forget_fresh()
         self._expected.clear()
 
     def _made(self) -> list[Worker]:
@@ -200,13 +202,25 @@ class Pool:
             return list(self._workers)
 
     def _pop(self) -> Future[Worker]:
-        return self._fresh.popleft() if self._fresh else self._threads.submit(self._start)
+        """A fresh worker; one that starts the profiler when it is asked for will do, if none is ready with it."""
+        ready = self._fresh[self.profiled] or self._fresh[False]
+        return ready.popleft() if ready else self._begin()
 
-    def _start(self, one_queue: bool = False) -> Worker:
+    def _begin(self) -> Future[Worker]:
+        return self._threads.submit(self._start, self.profiled)
+
+    def _every_fresh(self) -> list[Future[Worker]]:
+        return [starting for ready in self._fresh.values() for starting in ready]
+
+    def _forget_fresh(self) -> None:
+        for ready in self._fresh.values():
+            ready.clear()
+
+    def _start(self, profiled: bool, one_queue: bool = False) -> Worker:
         with self._starting:
-            return self._started(one_queue)
+            return self._started(profiled, one_queue)
 
-    def _started(self, one_queue: bool) -> Worker:
+    def _started(self, profiled: bool, one_queue: bool) -> Worker:
         with self._still:
             worker = Worker(self.device, self.sandbox, self.quiet)
             with self._guard:
@@ -217,7 +231,7 @@ class Pool:
             worker.await_imports()
             with self.quiet:
                 worker.start_up(one_queue)
-            worker.warm_up(self.profiled)
+            worker.warm_up(profiled)
         except WorkerFailed:
             worker.close()
             raise

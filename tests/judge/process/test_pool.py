@@ -520,6 +520,32 @@ def test_the_profiler_is_made_ready_where_it_is_asked_for(pool, workers, profile
     assert here.take(source("b"), ADD).worker.profiler is profiled
 
 
+def test_a_worker_with_the_profiler_waits_for_the_next_question_and_is_not_graded_in(pool, workers):
+    """The profiler makes each launch longer, so what is timed must not have it."""
+    here = pool(cores=2)
+    here.profiled = True
+    assert not here.take(source("first"), ADD).worker.profiler  # one that was ready without it does not keep waiting
+    here.refill()
+    here.profiled = False
+    assert not here.take(source("graded"), ADD).worker.profiler
+    here.profiled = True
+    made = len(workers.made)
+    assert here.take(source("second"), ADD).worker.profiler
+    assert len(workers.made) == made
+
+
+def test_a_worker_starts_as_it_was_asked_for(pool, workers):
+    """Also if another question comes while it imports."""
+    here = pool(cores=2)
+    here.take(source("a"), ADD)
+    workers.start.clear()
+    here.refill()
+    here.profiled = True
+    workers.start.set()
+    until(lambda: "warm up" in workers.made[-1].stages)
+    assert not workers.made[-1].profiler
+
+
 @pytest.mark.parametrize("cores", [2, 16])
 @pytest.mark.parametrize("held", ["start", "loads"])
 def test_closing_ends_everything_at_once(pool, workers, cores, held):
@@ -541,7 +567,7 @@ def test_a_worker_that_comes_up_while_the_pool_closes_is_ended_too(pool, workers
     def come_up():
         while not stop.is_set():
             with contextlib.suppress(WorkerFailed):
-                here._started(False)
+                here._started(profiled=False, one_queue=False)
             if len(workers.made) > 50:
                 workers.made.clear()
 
