@@ -53,6 +53,7 @@ _COMPILES_LONG = ("spilling_tile", "float32_tiles", "no_dot")
 _NEAR = 0.25  # of the reached gain
 _FIRST = 2  # causes that count as named
 _LONG_S = 10.0  # of an `explain` that `again` repeats
+_READING_S = 15.0  # between two of them: a learner reads the answer and changes the cell
 
 Device = Literal["cuda", "simulator"]
 
@@ -250,9 +251,10 @@ def again(recorder: Recorder) -> None:
             each.claims(solution("vector_add"), "vector_add")  # the session is warm
         for text in long:
             for number in ("first", "second"):
-                if not limit.allows(_FILE_S):
+                if not limit.allows(_READING_S + _FILE_S):
                     print(f"{text.name} and those after it were not explained: no time is left.")
                     return
+                time.sleep(_READING_S)
                 begun = time.monotonic()
                 evidence_of([judge, beside], text.source, text.exercise)
                 seconds = time.monotonic() - begun
