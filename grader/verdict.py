@@ -133,7 +133,8 @@ class Finding:
 class Cause:
     """A cause of slowness: what was seen and its cure, in sentences, and what supports it (see `bottleneck/cause.py`).
 
-    `at_most` is the factor in speed that the cure may bring, None if it is not known. It never changes the points.
+    `at_most` is the factor in speed that the cure may bring, None if it is not known. It is an estimate from counts,
+    which the cure may exceed, unless it is `timed`: a share of a measured ratio. It never changes the points.
     """
 
     kind: str
@@ -142,6 +143,7 @@ class Cause:
     basis: Literal["accesses", "calls", "code", "source", "times"]
     line: int | None = None
     at_most: float | None = None
+    timed: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,18 @@ def on_one_line(name: str) -> str:
 
 def kernel_name(signature: str, limit: int = 60) -> str:
     """The name in a kernel's C++ signature, without parameters and PyTorch's namespaces: `reduce_kernel<512, 1…`."""
+    signature = _demangled(signature)
     name = _CASTS.sub("", _NAMESPACES.sub("", signature)).split("(")[0].removeprefix("void ").strip()
     return name if len(name) <= limit else name[: limit - 1] + "…"
+
+
+def _demangled(name: str) -> str:
+    """The last part of a mangled C++ name: of `_ZN10submission5powerE…`, or of `_Z5powerPKf`."""
+    found, at = name, re.match(r"_ZN?(?=[0-9])", name)
+    rest = name[at.end() :] if at else ""
+    while (length := re.match(r"[0-9]{1,3}", rest)) is not None:
+        found, rest = rest[length.end() :][: int(length[0])], rest[length.end() + int(length[0]) :]
+    return found or name
 
 
 def count(n: int) -> str:

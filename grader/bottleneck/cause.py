@@ -26,16 +26,22 @@ _UNKNOWN = 2.0  # stands for any other ratio that is not known
 
 def in_times(ratio: float) -> str:
     """Return "2.5 times", or "more than 100 times"."""
-    return f"{ratio:.2g} times" if ratio <= _MOST else f"more than {_MOST:.0f} times"
+    digits = 0 if ratio >= 9.5 else 1
+    return f"{ratio:.{digits}f} times" if ratio <= _MOST else f"more than {_MOST:.0f} times"
 
 
 def gain(cause: Cause) -> str:
-    """Return the gain of the cure: "up to 8.0× faster", or "". A tiny case can make it absurdly large."""
+    """Return the gain of the cure: "up to 8.0× faster", "estimated 8.0× faster, not timed", or "".
+
+    A tiny case can make it absurdly large.
+    """
     if cause.at_most is None or cause.at_most < _WORTH:
         return ""
-    if cause.at_most > _MOST:
-        return f"more than {_MOST:.0f}× faster"
-    return f"up to {cause.at_most:.0f}× faster" if cause.at_most >= 9.5 else f"up to {cause.at_most:.1f}× faster"
+    large, digits = cause.at_most > _MOST, 0 if cause.at_most >= 9.5 else 1
+    factor = f"more than {_MOST:.0f}×" if large else f"{cause.at_most:.{digits}f}×"
+    if not cause.timed:
+        return f"estimated {factor} faster, not timed"
+    return f"{factor} faster" if large else f"up to {factor} faster"
 
 
 def sentence(cause: Cause) -> str:
@@ -64,7 +70,7 @@ def ranked(causes: Iterable[Cause], most: float | None = None) -> tuple[Cause, .
     if most < _WORTH:
         return tuple(one for one in found if one.kind in _OF_THE_HOST)
     total = sum(math.log(_ratio(one)) for one in found)
-    return tuple(replace(one, at_most=most ** (math.log(_ratio(one)) / total)) for one in found)
+    return tuple(replace(one, at_most=most ** (math.log(_ratio(one)) / total), timed=True) for one in found)
 
 
 def _ratio(cause: Cause) -> float:

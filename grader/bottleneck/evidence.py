@@ -203,6 +203,12 @@ class Evidence:
         """The run on the case with the most elements."""
         return max(self.runs, key=lambda run: run.elements, default=None)
 
+    @property
+    def by_rows(self) -> Run | None:
+        """The largest run without a transposed matrix: no timed case has one, and it makes other lines scattered."""
+        plain = [run for run in self.runs if not any(array.transposed for array in run.case.arrays)]
+        return max(plain, key=lambda run: run.elements, default=self.largest)
+
 
 def run_of(case: Case, claim: Any) -> Run:
     """Return the run that a worker claims, as far as it is readable."""
@@ -270,7 +276,7 @@ def _code(one: dict[str, Any]) -> Code:
         return _Widths((width, _number(one, f"{kind}_{width}")) for width in _WIDTHS if f"{kind}_{width}" in one)
 
     return Code(
-        kernel=_text(one, "kernel") or _text(one, "name"),
+        kernel=kernel_name(_text(one, "kernel") or _text(one, "name")),
         case=_text(one, "case"),
         line=_line(one),
         count=max(1, _number(one, "count")),

@@ -127,14 +127,16 @@ def _of_kernel(kernel: Kernel) -> str:
 
 
 def _of_code(code: Code) -> str:
-    loads = ", ".join(
-        f"{count} of {plural(width, 'byte')}" for width, count in sorted(code.loads.items(), reverse=True)
+    loads, stores = (
+        ", ".join(f"{count} of {plural(width, 'byte')}" for width, count in sorted(widths.items(), reverse=True))
+        for widths in (code.loads, code.stores)
     )
     facts = [f"`{code.kernel}`"]
     facts += [f"{plural(code.registers, 'register')} per thread"] if code.registers is not None else []
     facts += [f"{plural(code.spilled, 'byte')} spilled"] if code.spilled is not None else []
     facts += [f"{plural(code.shared, 'byte')} of shared memory per block"] if code.shared else []
     facts += [f"loads per thread: {loads}"] if loads else []
+    facts += [f"stores per thread: {stores}"] if stores else []
     facts += [plural(code.float64, "double-precision instruction")] if code.float64 else []
     facts += ["tensor cores used"] if code.tensor_cores else []
     return "; ".join(facts)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from grader.bottleneck.evidence import WARP, Evidence, Launch, Run
 from grader.exercise import Exercise
@@ -40,9 +42,8 @@ def many_launches(evidence: Evidence) -> Iterator[Cause]:
     line, count, what, case = max(launches + calls, key=lambda call: call[1], default=(None, 0, "", ""))
     if count < _LAUNCHES:
         return
-    once = (
-        "launch: make the loop's index a dimension of the grid" if "kernel" in what else "operation on a whole tensor"
-    )
+    own = run.launches or not run.operations  # kernels of torch's operations have no grid in the cell
+    once = "launch: make the loop's index a dimension of the grid" if own else "operation on a whole tensor"
     seen = f"One call {what} {plural(count, 'time')} in the case “{case}”, at a few microseconds each."
     cure = f"Do all of it in one {once}"
     yield Cause("many launches", seen, cure, "calls", line)
@@ -100,7 +101,7 @@ def _unfilled(warps: int) -> float:
 
 def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     """A grid that does not reach every SM, whatever the size of the problem."""
-    multiprocessors = evidence.multiprocessors or _OF_AN_H100
+    multiprocessors, case = evidence.multiprocessors or _OF_AN_H100, ""
     if evidence.simulated and exercise.backend != "cuda" and _COUNTS_SMS in source.lower().replace("_", ""):
         return  # the simulated device has few
     runs = [(run, _main(run)) for run in evidence.runs]
@@ -111,7 +112,7 @@ def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterato
     if ran is not None and ran.programs:
         programs = ran.programs
     elif codes:
-        programs = max(code.programs or 0 for code in codes)
+        programs, case = max((code.programs or 0, code.case) for code in codes)
     elif found and same and _MUCH_LARGER * found[0][0].elements <= found[-1][0].elements:
         programs = found[0][1].programs
         row = (found[-1][1].line or 1) - 1
@@ -123,8 +124,8 @@ def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterato
         return
     if programs < multiprocessors and (found or ran):
         seen = (
-            f"The launch has {plural(programs, 'block')} for the {multiprocessors} SMs of "
-            f"{'this GPU' if evidence.multiprocessors else 'an H100'}: the rest are idle."
+            f"The launch has {plural(programs, 'block')}{f' in the case “{case}”' if case else ''} for the "
+            f"{multiprocessors} SMs of {'this GPU' if evidence.multiprocessors else 'an H100'}: the rest are idle."
         )
         cure, at = "Divide the work among more blocks, several per SM", found[-1][1].line if found else None
         yield Cause("few programs", seen, cure, "calls", at, multiprocessors / programs)
@@ -189,10 +190,15 @@ _ON_THE_HOST = {"math", "np", "numpy"}
 _BUILDS = {"autotune", "compile", "jit", "load_inline", "RawKernel", "RawModule"}
 _CACHES = {"cache", "lru_cache"}
 _BUILD_EACH_TIME = ("ls_cupy_baseline",)  # the rung before the cached one
+_STATEMENT, _USUAL_BLOCK = 2000, 256  # characters at most; threads
+_TO_THE_HOST = ("asnumpy", "copy_to_host", "get")  # of arrays of CuPy and Numba
 _SYNCHRONIZES = re.compile(r"\b(cuda(?:Device|Stream)Synchronize)\(")
 _EVERY_OTHER = re.compile(r"%\s*\(?\s*2\s*\*\s*\w+\s*\)?\s*==\s*0")
 _ONE_THREAD = re.compile(r"\b(\w+)<<<\s*1\s*,\s*1\s*[,>]")
 _LOOP = re.compile(r"\b(?:for|while)\s*\(")
+_THREAD_0 = re.compile(r"\bif\s*\(\s*(?:threadIdx\.x\s*==\s*0|!\s*threadIdx\.x)\s*\)\s*")
+_UP_TO = re.compile(r"\bfor\s*\([^;{}]{0,99};[^;{}]{0,99}<=?\s*([\w.]{1,60})\s*;", re.ASCII)
+_CONSTANT = r"(?m)(?:#define|\bconst(?:expr)?\s+int)\s+%s\s*(?:=\s*)?\b([0-9]{1,9})[ \t]*(?:;|$)"
 
 
 def source_causes(exercise: Exercise, source: str) -> Iterator[Cause]:
@@ -221,6 +227,38 @@ def _in_cuda(text: str) -> Iterator[Cause]:
             seen = f"`{name}` runs this loop in a single thread, and the rest of the GPU is idle."
             cure = "Divide the loop among the threads of a block, or add up fewer values"
             yield Cause("serial tail", seen, cure, "source", line(loop.start()))
+    alone = []
+    for found in islice(_THREAD_0.finditer(text), _LAUNCHES):
+        loop = _UP_TO.search(text, found.end(), _end_of_statement(text, found.end()))
+        if loop is not None and (turns := _turns(text, found.start(), loop[1])) > WARP:
+            alone.append((turns, loop.start()))
+    if alone:
+        seen = "Thread 0 runs this loop alone, and the other threads of its block wait or are done."
+        cure = "Divide the loop among the threads of the block, or add up fewer values"
+        yield Cause("serial tail", seen, cure, "source", line(max(alone)[1]))
+
+
+def _end_of_statement(text: str, at: int) -> int:
+    """The end of the C++ statement that begins at `at`: of a block, or of a loop, or at a semicolon."""
+    depth, most = 0, min(len(text), at + _STATEMENT)
+    for end in range(at, most):
+        depth += (text[end] in "({") - (text[end] in ")}")
+        if depth <= 0 and text[end] in ";}":
+            return end
+    return most
+
+
+def _turns(text: str, at: int, bound: str) -> float:
+    """How many turns a loop up to `bound` takes; infinity for the number of blocks or of elements, 0 if unknown."""
+    constant = re.search(_CONSTANT % re.escape(bound), text)
+    number = constant[1] if constant else bound
+    if number.isdigit():
+        return int(number)
+    kernel = text.rfind("__global__", 0, at)
+    parameters = text[kernel : text.find("{", kernel)]
+    if bound == "gridDim.x" or re.search(rf"\bint\s+{re.escape(bound)}\b", parameters):
+        return math.inf
+    return _USUAL_BLOCK if bound == "blockDim.x" else 0
 
 
 def _in_text(exercise: Exercise, tree: ast.Module) -> Iterator[Cause]:
@@ -243,6 +281,10 @@ def _wait(called: str, line: int) -> Cause:
     cure = "Leave the values on the GPU and compute with them there: `torch.where` can replace an `if`"
     if called.lower().endswith("synchronize"):
         cure = "Remove it: the GPU runs its work in order anyway"
+    elif called.endswith(_TO_THE_HOST):
+        cure = (
+            "Leave the values on the GPU, and pass its arrays to the kernel: each copy to the host and back takes time"
+        )
     return Cause("waits for the GPU", f"`{called}()` makes the host wait for the GPU.", cure, "source", line)
 
 

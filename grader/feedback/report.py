@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from grader.bottleneck.breakdown import timed
 from grader.bottleneck.cause import sentence
 from grader.bottleneck.explanation import Explanation
+from grader.bottleneck.time_model import Roofline, roofline_of
 from grader.feedback.facts import outside_of
 from grader.feedback.pictures import gate_bar, map_of, roofline, share_bar
 from grader.feedback.summary import NOTES, Summary, case_of, gate_words, summarize, was_run
@@ -78,6 +80,8 @@ def as_text(verdict: Verdict, source: str = "") -> str:
     if s.why:
         blocks.append(["Why it is slow", *(f"  {sentence}" for sentence in s.why)])
         blocks += _breakdown_text(verdict.breakdown) if verdict.breakdown else []
+        point = _on_roofline(verdict, s.exercise)
+        blocks += [[_ROOFLINE, f"  {point.in_words}"]] if point else []
     if s.notes:
         blocks.append(["Notes", *(f"  {each.label}: {each.sentence}" for each in s.notes), f"  {NOTES}"])
     blocks.append([f"Next: {s.next_step}"])
@@ -108,7 +112,7 @@ def as_html(verdict: Verdict, source: str = "") -> str:
         about_notes=NOTES,
         excerpt=_excerpt(source, s.failure.line if s.failure else None),
         log=_printed(verdict),
-        breakdown=markup(_breakdown_html(verdict.breakdown)) if s.why and verdict.breakdown else "",
+        breakdown=markup(_where_html(verdict, s.exercise)) if s.why else "",
         **_picture(s),
     )
 
@@ -233,6 +237,7 @@ _CAUSES = 4  # that are shown
 _SLOW = 1.3  # times a good solution's time
 _LINES = "Lines that move the most bytes"
 _COUNTERS = "Measured by counters"
+_ROOFLINE = "On the roofline"
 _COLOURS = {
     "bytes that must move": "good", "must move": "good", "arithmetic": "good", "extra bytes": "warn",
     "moved again": "warn", "launches and the host": "bad", "fetched, not used": "bad", "torch": "calm",
@@ -243,7 +248,7 @@ def explanation_as_text(explanation: Explanation) -> str:
     """The explanation as plain text of at most 100 columns."""
     blocks = [[_title(explanation)], _verdict(explanation), *_breakdown_text(explanation.breakdown)]
     if explanation.roofline is not None:
-        blocks.append(["On the roofline", f"  {explanation.roofline.in_words}"])
+        blocks.append([_ROOFLINE, f"  {explanation.roofline.in_words}"])
     if explanation.measured:
         blocks.append([_COUNTERS, *(f"  {clean(said)}" for said in explanation.measured)])
     if explanation.seen:
@@ -257,8 +262,7 @@ def explanation_as_html(explanation: Explanation) -> str:
     parts.append(_part("", "".join(f"<p>{code(said)}</p>" for said in _verdict(explanation))))
     parts.append(_breakdown_html(explanation.breakdown))
     if explanation.roofline is not None:
-        said = f"<p>{code(explanation.roofline.in_words)}</p>"
-        parts.append(_part("On the roofline", roofline(explanation.roofline) + said))
+        parts.append(_roofline_html(explanation.roofline))
     if explanation.measured:
         parts.append(_part(_COUNTERS, "".join(f"<p>{code(each)}</p>" for each in explanation.measured)))
     if explanation.seen:
@@ -266,6 +270,22 @@ def explanation_as_html(explanation: Explanation) -> str:
         parts.append(_part("", f"<details><summary>Evidence</summary>{said}</details>"))
     label = f'aria-label="Explanation of the speed of {explanation.exercise.id}"'
     return f'<style>{css()}</style><section class="gr-report {NO_TEX}" {label}>{"".join(parts)}</section>'
+
+
+def _on_roofline(verdict: Verdict, exercise: Exercise | None) -> Roofline | None:
+    """Return where the largest timed case of a submission lies, None if it was not timed or has no ceiling."""
+    return roofline_of(exercise, timed(exercise, verdict.timings, verdict.environment)) if exercise else None
+
+
+def _roofline_html(point: Roofline) -> str:
+    return _part(_ROOFLINE, roofline(point) + f"<p>{code(point.in_words)}</p>")
+
+
+def _where_html(verdict: Verdict, exercise: Exercise | None) -> str:
+    """Return where the time of a slow submission goes, and its place on the roofline."""
+    point = _on_roofline(verdict, exercise)
+    where = _breakdown_html(verdict.breakdown) if verdict.breakdown else ""
+    return where + (_roofline_html(point) if point else "")
 
 
 def _breakdown_text(breakdown: Breakdown) -> list[list[str]]:

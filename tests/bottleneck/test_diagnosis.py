@@ -214,9 +214,10 @@ def test_a_claim_that_cannot_be_read_is_no_evidence(claim: Any) -> None:
 
 def test_no_absurd_ratio_is_stated() -> None:
     """A tiny case can make one, such as a torch operation next to a kernel of a few bytes."""
-    assert gain(Cause("atomics", "", "", "calls", None, 416_668.0)) == "more than 100× faster"
-    assert gain(Cause("atomics", "", "", "calls", None, 33.0)) == "up to 33× faster"
+    assert gain(Cause("atomics", "", "", "calls", None, 416_668.0, timed=True)) == "more than 100× faster"
+    assert gain(Cause("atomics", "", "", "calls", None, 33.0, timed=True)) == "up to 33× faster"
     assert in_times(4.2e5) == "more than 100 times"
+    assert in_times(0.999) == "1.0 times"
     assert in_times(2.54) == "2.5 times"
 
 
@@ -385,3 +386,81 @@ def test_a_product_that_loses_speed_with_size_has_no_grouped_order() -> None:
     evidence = Evidence.of_claims(exercise, _GPU | {"peak_tflops": 500.0, "runs": runs, "codes": [], "kernels": []})
     assert [one.kind for one in causes(exercise, "# no groups", evidence)] == ["no grouped order"]
     assert causes(exercise, "tl.swizzle2d(m, n, rows, columns, 8)", evidence) == ()
+
+
+def test_only_a_measured_time_bounds_a_gain() -> None:
+    """In the corpus, cures often bring more than counts let expect: without a time, the gain is an estimate."""
+    found = Cause("few programs", "", "", "calls", None, 8.25)
+    assert gain(ranked([found])[0]) == "estimated 8.2× faster, not timed"
+    assert gain(ranked([found], 95.0)[0]) == "up to 95× faster"
+    assert gain(ranked([replace(found, at_most=1e6)])[0]) == "estimated more than 100× faster, not timed"
+
+
+_SUMS = """
+#define THREADS 256
+#define WARPS 8
+__global__ void sums(const float* x, float* out, int n) {{
+    {}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tail", "named"),
+    [
+        ("if (threadIdx.x == 0) {{\n for (int k = 0; k < n; k++) *out += x[k];\n}}", True),
+        ("if (!threadIdx.x) for (int k = 0; k < gridDim.x; k++) *out += x[k];", True),
+        ("if (threadIdx.x == 0) for (int k = 1; k < THREADS; k++) *out += x[k];", True),
+        ("if (threadIdx.x == 0) for (int k = 1; k < WARPS; k++) *out += x[k];", False),
+        ("if (threadIdx.x == 0) for (int k = 1; k < THREADS / 32; k++) *out += x[k];", False),
+        ("if (threadIdx.x == 0) *out = 0;\n for (int k = threadIdx.x; k < n; k += 256) *out += x[k];", False),
+    ],
+)
+def test_a_long_loop_of_thread_0_is_a_serial_tail(tail: str, named: bool) -> None:
+    """A loop over the sums of a few warps is not."""
+    found = causes(find("mean_cuda"), _SUMS.format(tail.replace("{{", "{").replace("}}", "}")))
+    assert [one.kind for one in found] == (["serial tail"] if named else [])
+
+
+def test_the_longest_loop_of_thread_0_is_named() -> None:
+    """One over all blocks takes longer than one over the threads of a block."""
+    over = "if (threadIdx.x == 0) for (int k = 0; k < {}; k++) *out += x[k];"
+    source = _SUMS.format("\n".join(over.format(bound) for bound in ("THREADS", "n", "blockDim.x")))
+    assert causes(find("mean_cuda"), source)[0].line == 6
+
+
+def test_the_cure_is_in_words_of_the_exercise() -> None:
+    """Operations of torch have no grid in the cell, and Numba's arrays no `torch.where`."""
+    many = {"name": "add", "line": 2, "count": 200, "bytes": 10}
+    run = {"case": find("unblock").timed_cases[-1].name, "claim": {"operations": [many], "us": 9000.0}}
+    evidence = Evidence.of_claims(
+        find("unblock"), _GPU | {"runs": [run], "codes": [], "kernels": [_KERNEL | {"count": 480}]}
+    )
+    cause = next(one for one in causes(find("unblock"), "", evidence) if one.kind == "many launches")
+    assert "grid" not in cause.cure
+    (copied,) = causes(find("ls_numba_typed"), _ENTRY.format("ls_numba_typed", "x = arrays[0].copy_to_host()"))
+    assert "torch" not in copied.cure
+    assert "pass its arrays to the kernel" in copied.cure
+
+
+def test_compiled_kernels_have_their_names_and_widths() -> None:
+    """Mangled names tell a learner nothing."""
+    code = {"kernel": "_Z16transpose_kernelPKfPfii", "programs": 16, "case": "8192 × 8192", "store_4": 3}
+    evidence = _evidence("transpose", {}, code)
+    said = " ".join(explain(find("transpose"), "", evidence).seen)
+    assert "Compiled: `transpose_kernel`;" in said
+    assert "stores per thread: 3 of 4 bytes" in said
+    assert "16 blocks in the case “8192 × 8192” for the 132 SMs" in causes(find("transpose"), "", evidence)[0].seen
+
+
+def test_a_transposed_case_makes_no_line_scattered() -> None:
+    """No timed case is transposed: the accesses of the next largest case tell."""
+    exercise = find("matmul")
+    plain, turned = (next(case for case in exercise.simulator_cases if case.name.startswith(name))
+                     for name in ("96 × 80 × 100", "96 × 112 × 80"))  # fmt: skip
+    load = {"kind": "load", "name": "b", "line": 12, "count": 9, "elements": 9 * 64, "bytes": 9 * 128, "idle": 0}
+    runs = [{"case": case.name, "claim": {"launches": [_LAUNCH | {"accesses": [load | {"fetched": fetched}]}]}}
+            for case, fetched in ((plain, 9 * 128), (turned, 9 * 2048))]  # fmt: skip
+    codes = [_CODE | {"tensor_cores": 4, "stages": 3}]
+    evidence = Evidence.of_claims(exercise, {"simulated": True, "runs": runs, "codes": codes})
+    assert all(one.kind != "wasted sectors" for one in causes(exercise, "", evidence))

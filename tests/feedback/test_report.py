@@ -61,6 +61,18 @@ def test_a_missed_gate_is_explained() -> None:
     assert "Why it is slow" not in as_text(ALL["passed"])
 
 
+def test_a_missed_gate_is_shown_on_the_roofline() -> None:
+    """As a picture with a text that says the same, and as text; not if the ceilings are not known, nor if it passed."""
+    slow = ALL["slow_and_why"]
+    known = replace(slow.environment, peak_tflops=50.0)
+    html, text = as_html(replace(slow, environment=known)), as_text(replace(slow, environment=known))
+    said = "operations per byte, memory is the limit of this GPU. The kernel reaches"
+    assert said in " ".join(text.split())
+    assert html.count(said) == 2
+    for other in (slow, replace(ALL["passed"], environment=known)):
+        assert "On the roofline" not in as_html(other) + as_text(other)
+
+
 def test_a_missed_gate_shows_where_the_time_goes() -> None:
     """A bar with its parts in words, and the lines with their shares; as text, too, and nothing if none is known."""
     html, text = as_html(ALL["slow_and_why"]), as_text(ALL["slow_and_why"])

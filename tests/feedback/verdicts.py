@@ -134,7 +134,9 @@ FINDINGS = (
 )  # fmt: skip
 
 CAUSES = (
-    Cause("many launches", "One call launches a kernel 99 times.", "Do all of it in one launch", "calls", 16, 4.0),
+    Cause(
+        "many launches", "One call launches a kernel 99 times.", "Do all of it in one launch", "calls", 16, 4.0, True
+    ),
     Cause("spills", "255 registers per thread are not enough.", "Give each thread fewer values to hold", "code", 16),
 )
 

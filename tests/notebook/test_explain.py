@@ -31,7 +31,7 @@ def test_the_cause_is_named_with_its_line(notebook: Any, judge: Any, monkeypatch
     assert judge.asked == [(cell, "softmax")]
     said = " ".join(notebook.text.split())
     assert "Line 2: a warp's load of `x` touches 32 sectors of 32 bytes where 4 would do." in said
-    assert "(up to 8.0× faster; evidence: accesses counted in the simulator)" in said
+    assert "(estimated 8.0× faster, not timed; evidence: accesses counted in the simulator)" in said
     assert "fetched, not used" in said
     assert "out &lt; x  # &lt;b&gt;" in notebook.html
     assert "fetched, not used 88%" in notebook.html
