@@ -202,7 +202,7 @@ class Pool:
             return list(self._workers)
 
     def _pop(self) -> Future[Worker]:
-        """A fresh worker; one that starts the profiler when it is asked for will do, if none is ready with it."""
+        """A fresh worker. Where the profiler is needed and no worker has it ready, another one starts it later."""
         ready = self._fresh[self.profiled] or self._fresh[False]
         return ready.popleft() if ready else self._begin()
 

@@ -535,7 +535,7 @@ def test_a_worker_with_the_profiler_waits_for_the_next_question_and_is_not_grade
 
 
 def test_a_worker_starts_as_it_was_asked_for(pool, workers):
-    """Also if another question comes while it imports."""
+    """Another question, which comes while it imports, does not change that."""
     here = pool(cores=2)
     here.take(source("a"), ADD)
     workers.start.clear()
