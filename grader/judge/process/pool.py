@@ -202,7 +202,7 @@ class Pool:
             return list(self._workers)
 
     def _pop(self) -> Future[Worker]:
-        """A fresh worker. Where the profiler is needed and no worker has it ready, another one starts it later."""
+        """Return a fresh worker. If the profiler is needed and no worker has it ready, another one starts it later."""
         ready = self._fresh[self.profiled] or self._fresh[False]
         return ready.popleft() if ready else self._begin()
 
