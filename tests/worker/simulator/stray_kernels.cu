@@ -43,6 +43,15 @@ __global__ void null_pointer(float* x, float* out, int n) {
 }
 RUN(null_pointer, 1, 1)
 
+__global__ void number_as_a_pointer(float** rows, float* out, int n) {
+    out[0] = rows[0][0];  // LINE number_as_a_pointer
+}
+extern "C" void run_number_as_a_pointer(float* x, float* out, int n) {
+    const size_t number = 0x7ff07ff03f5a2874;
+    memcpy(x, &number, sizeof number);
+    number_as_a_pointer<<<1, 1>>>(reinterpret_cast<float**>(x), out, n);
+}
+
 __global__ void reads_past_the_end(float* x, float* out, int n) {
     float v = x[threadIdx.x];  // LINE reads_past_the_end
     __syncthreads();

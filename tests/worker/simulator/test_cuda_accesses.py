@@ -103,6 +103,7 @@ def test_synchronised_kernels_raise_no_alarm(built: Path, tmp_path: Path, name: 
         ("past_a_local_array", "uses the index 4 on line {line}, outside of a `float [4]`"),
         ("past_dynamic", "reads 4 bytes on line {line}, past its dynamic shared memory: the launch on line"),
         ("null_pointer", "reads 4 bytes on line {line}, through a null pointer"),
+        ("number_as_a_pointer", "reads 4 bytes on line {line}, at 0x7ff07ff03f5a2874, which is in no array that the kernel was given"),
         ("reads_past_the_end", "reads 4 bytes on line {line}, past the end of `x`, which has 128 elements: element 128"),
         ("past_own_memory", "reads 4 bytes on line {line}, past the end of `cudaMalloc's memory`"),
         ("four_at_an_odd_element", "at byte 4 of `x` on line {line}. A GPU can access it only where its address is a multiple of 16"),

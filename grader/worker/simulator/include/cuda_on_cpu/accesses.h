@@ -253,7 +253,9 @@ CUDA_ON_CPU_UNSEEN static bool is_usable(uintptr_t address, bool writes) {
 CUDA_ON_CPU_UNSEEN static void stray(uintptr_t address, unsigned size, bool writes, void* code) {
     const Region* region = region_beside(address);
     // In the memory around tensors the output may tell it better, so the kernel goes on.
-    const bool goes_on = region ? region->space == Space::tensor : *errors.observed || is_usable(address, writes);
+    const bool goes_on = region           ? region->space == Space::tensor
+                         : *errors.observed ? is_mapped(address)
+                                            : is_usable(address, writes);
     if (goes_on && *errors.observed) return;
     char text[240];
     const char* verb = writes ? "writes" : "reads";
@@ -368,7 +370,7 @@ CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, b
             Region* region = region_at(at);
             if (writes && region && region->read_only) return write_to_input(at, code);
             if (writes && region && is_of_both(*region)) region->busy = region->changed = launch_line;
-            if (!region && !in_library(at) && (all_known || region_beside(at))) return stray(at, size, writes, code);
+            if (!region && !in_library(at) && (all_known || region_beside(at) || !is_mapped(at))) return stray(at, size, writes, code);
             if (!region && in_library(at)) {
                 if (region_beside(at)) return stray(at, size, writes, code);
                 return;  // the simulator's own, or the host's

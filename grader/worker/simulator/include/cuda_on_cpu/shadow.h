@@ -2,9 +2,11 @@
 #pragma once
 #pragma GCC system_header
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <initializer_list>
 
@@ -39,7 +41,7 @@ CUDA_ON_CPU_UNSEEN static const Launched* launched_beside(unsigned long launch);
 struct Page {
     uintptr_t number;
     unsigned long launch;
-    bool checked;                 // some of its addresses may belong to no buffer
+    bool checked;                 // some of its addresses may belong to no buffer, or there is no memory
     uint64_t split[page_words / 64];    // words that are accessed in parts: see `bytes`
     uint64_t updated[page_words / 64];  // words that a thread read and then updated atomically
     const Launched* beside;             // the last launch here, if that may run at the same time, and its accesses
@@ -99,6 +101,12 @@ CUDA_ON_CPU_UNSEEN static void look_beside(Page* page) {
     }
 }
 
+// Whether there is memory at all: a kernel may read any number as a pointer.
+CUDA_ON_CPU_UNSEEN static bool is_mapped(uintptr_t address) {
+    unsigned char resident;
+    return !mincore(reinterpret_cast<void*>(address / page_bytes * page_bytes), 1, &resident) || errno != ENOMEM;
+}
+
 // Null: there are too many pages.
 CUDA_ON_CPU_UNSEEN static Page* page_at(uintptr_t address, unsigned long launch) {
     const uintptr_t number = address / page_bytes;
@@ -131,7 +139,7 @@ CUDA_ON_CPU_UNSEEN static Page* page_at(uintptr_t address, unsigned long launch)
         page->launch = launch;
         const Region* region = region_beside(address);
         pages_of_launch += region && region->space != Space::shared && region->space != Space::dynamic;
-        page->checked = needs_check(number * page_bytes);
+        page->checked = needs_check(number * page_bytes) || !is_mapped(address);
     }
     return page;
 }
