@@ -35,6 +35,7 @@ COMPILER_FLAGS = [
     "-std=c++20",
     _PATTERN,  # a variable without a value is -1.7e38, not by chance what was right before
     "-fno-strict-aliasing",  # reading float* as float4* is common in CUDA
+    "-fno-tree-sra",  # it splits a load or store of a float4 into four
     "-g1",  # the lines of accesses
     "-fsanitize=thread,alignment,bounds,signed-integer-overflow",  # `instrumented.h` is its library: link without it
     "--param=tsan-instrument-func-entry-exit=0",
