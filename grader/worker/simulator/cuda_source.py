@@ -11,6 +11,8 @@ Not simulated: tensor cores, inline PTX, and threads that spin until another blo
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -61,6 +63,7 @@ def flags_with_torch() -> list[str]:
     return [*kept, "-fno-sanitize=alignment,bounds", "-DCUDA_ON_CPU_TORCH"]
 
 
+_MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
 _WORDS = {
     "__noinline__": "__attribute__((noinline))",  # not a macro, because libstdc++ uses this word
     "kCUDA": "kCPU",
@@ -70,6 +73,16 @@ _NO_NAMES = ("return", "else", "do", "case")  # keywords that may precede a kern
 _DEVICE_NAMES = ("DeviceType", "DispatchKey", "Backend")
 _HEAP = ("malloc", "calloc", "free")  # see `heap.h`
 _REGISTRATIONS = ("TORCH_LIBRARY_IMPL", "STABLE_TORCH_LIBRARY_IMPL")
+
+
+def macros_of(flags: Sequence[str]) -> list[str]:
+    """Return a `#define` for each macro in a compiler's flags, to be put after the simulator's own headers.
+
+    A flag `-D` may have its macro in the next one.
+    """
+    whole = [f"-D{flag}" if before in ("-D", "--define-macro") else flag for before, flag in pairwise(["", *flags])]
+    found = (each for each in map(_MACRO.match, whole) if each)
+    return [f"#define {macro[1]} {1 if macro[2] is None else macro[2]}" for macro in found]
 
 
 def translate(source: str, bounds: bool = True) -> str:
