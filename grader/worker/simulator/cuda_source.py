@@ -64,6 +64,7 @@ def flags_with_torch() -> list[str]:
 
 
 _MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
+_TO_VOID = re.compile(r"\((?:const)?void(?:const)?\*\)|(?:reinterpret|static)_cast<(?:const)?void(?:const)?\*>")
 _WORDS = {
     "__noinline__": "__attribute__((noinline))",  # not a macro, because libstdc++ uses this word
     "kCUDA": "kCPU",
@@ -91,7 +92,7 @@ def translate(source: str, bounds: bool = True) -> str:
     Invalid code, such as an unclosed launch, is left unchanged for the compiler to report. Checks that a tensor is on
     the GPU become checks that it is on the CPU. `bounds`: kernels compare their block with `__launch_bounds__`.
     """
-    tokens = _called_kernels(inline_ptx(tokenize(source)))
+    tokens = _typed_launches(_called_kernels(inline_ptx(tokenize(source))))
     tokens = _launch_bounds(tokens) if bounds else tokens
     return joined(_launches(shared_memory(variables(_device(_products_of_blocks(tokens))))))
 
@@ -114,6 +115,21 @@ def _called_kernels(tokens: list[Token]) -> list[Token]:
         )
         if called and statement:
             result[at] = Token("word", _CALLED + token.text)
+    return result
+
+
+def _typed_launches(tokens: list[Token]) -> list[Token]:
+    """Remove the cast to `void*` from the kernel that `cudaLaunchKernel` gets, which needs its type here."""
+    result = list(tokens)
+    for at, token in enumerate(tokens):
+        begin = next_token(tokens, at + 1)
+        if token.text != "cudaLaunchKernel" or begin >= len(tokens) or tokens[begin].text != "(":
+            continue
+        cast = end = next_token(tokens, begin + 1)
+        while end < len(tokens) and tokens[end].text not in (")", ">", ","):
+            end = next_token(tokens, end + 1)
+        if _TO_VOID.fullmatch("".join(each.text for each in tokens[cast : end + 1] if not each.blank)):
+            result[cast : end + 1] = [each if each.blank else Token("space", " ") for each in tokens[cast : end + 1]]
     return result
 
 
