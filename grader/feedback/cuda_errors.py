@@ -163,7 +163,7 @@ CPP: tuple[Meaning, ...] = (
         "`threadIdx`, `blockIdx`, `blockDim` and `gridDim` have `.x`, `.y` and `.z`.",
     ),
     Meaning(
-        r"expected primary-expression before [‘'][<>][’']",
+        r"expected primary-expression before [‘']<[’']",
         "The C++ compiler found `<<<`, which only CUDA's compiler understands.",
         "Launch kernels in `cuda_sources`, not in `cpp_sources`.",
     ),

@@ -6,6 +6,8 @@ Arrays share the memory of the tensors. Each is made once, because making one wo
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import os
 from collections.abc import Callable
 from types import ModuleType
@@ -50,10 +52,18 @@ def call(entry: Callable[..., Any], *tensors: Any) -> None:
 def language(entry: Callable[..., Any]) -> str:
     """Return the library that the entry's module imports: "cupy" before "numba", and "torch" without either."""
     found = set()
-    for value in getattr(entry, "__globals__", {}).values():
+    for value in getattr(_function_of(entry), "__globals__", {}).values():
         name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None) or ""
         found.add(str(name).partition(".")[0].removesuffix("_cuda"))
     return next((library for library in ("cupy", "numba") if library in found), "torch")
+
+
+def _function_of(entry: Any) -> Any:
+    """The function that the submission wrote: in a partial, under a decorator, or as an object's `__call__`."""
+    while isinstance(entry, functools.partial):
+        entry = entry.func
+    function = entry if hasattr(entry, "__globals__") or hasattr(entry, "__wrapped__") else type(entry).__call__
+    return inspect.unwrap(function)
 
 
 def _arrays(library: str, make: Callable[[Any], Any], tensors: tuple[Any, ...]) -> list[Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy
 import pytest
+import torch
 
 from grader.worker.arrays import language
 from grader.worker.simulator.cupy_module import module
@@ -20,6 +22,23 @@ def test_the_language_is_that_of_what_was_imported(held: dict[str, Any], wanted:
     scope = dict(held)
     exec("def entry(): pass", scope)
     assert language(scope["entry"]) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "entry = functools.partial(functools.partial(work, 1), 2)",
+        "class Work:\n    def __call__(self): pass\nentry = Work()",
+        "class Work:\n    def run(self): pass\nentry = Work().run",
+        "entry = torch.no_grad()(work)",
+        "entry = functools.cache(work)",
+    ],
+)
+def test_an_entry_may_be_any_callable(text: str) -> None:
+    """A partial, an object, a method, and what a decorator has made."""
+    scope = {"cp": module("cupy"), "functools": functools, "torch": torch}
+    exec(f"def work(*arguments): pass\n{text}", scope)
+    assert language(scope["entry"]) == "cupy"  # type: ignore[arg-type]
 
 
 def test_numba_is_known_by_its_module() -> None:

@@ -26,10 +26,11 @@ _REACHES = re.compile(
 )
 _WHOLLY = {"socket", "socketserver", "mmap", "fcntl", "pty", "signal", "urllib", "http", "multiprocessing"}
 _TOOLS = re.compile(  # noted whatever they are applied to
-    r"""(inspect|dis|types|pickle|marshal|copyreg|cloudpickle|dill|ctypes|tracemalloc|traceback|code|pdb|bdb|symtable
-        |weakref|unittest|cProfile|profile|trace|pydoc|faulthandler)(?<!types\.SimpleNamespace)\..+
+    r"""(inspect|dis|pickle|marshal|copyreg|cloudpickle|dill|ctypes|tracemalloc|traceback|code|pdb|bdb|symtable
+        |weakref|unittest|cProfile|profile|trace|pydoc|faulthandler)\..+
+    | types\.(?!SimpleNamespace$|TracebackType$).+
     | torch\.(?!cuda\._\w+$)(\w+\.)*_.+ | string\.Formatter
-    | gc\.(?!collect$|disable$|enable$|freeze$).+ | operator\.(attrgetter|methodcaller)
+    | gc\.(?!collect$|disable$|enable$|isenabled$|freeze$|unfreeze$).+ | operator\.(attrgetter|methodcaller)
     | sys\.(exc_info|last_\w+|_\w+|modules|settrace|setprofile|gettrace|monitoring.*)
     | threading\.(settrace|setprofile)\w*
     | builtins\.(vars|dir|globals|locals|__builtins__|__loader__|__spec__|delattr|memoryview)
@@ -98,7 +99,7 @@ def inside(names: Names) -> Iterator[Note]:
     """
     nodes = list(ast.walk(names.module))
     parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
-    own = _own_attributes(nodes)
+    own, hints = _own_attributes(nodes), _hints(nodes)
     for node in nodes:
         match node:
             case ast.Attribute(attr=name, ctx=ast.Load()) if name.startswith("_"):
@@ -117,7 +118,8 @@ def inside(names: Names) -> Iterator[Note]:
                     yield Note("apart", node.lineno, written(whole))
             case ast.Attribute() | ast.Name() if isinstance(node.ctx, ast.Load):
                 dotted, parent = names.dotted(node), parents.get(node)
-                bare = dotted in _BARE and not (isinstance(parent, ast.Call) and parent.func is node)
+                called = isinstance(parent, ast.Call) and parent.func is node
+                bare = dotted in _BARE and node not in hints and not called
                 if _TOOLS.fullmatch(dotted) or bare:
                     yield Note("apart", node.lineno, shown(dotted.removeprefix("builtins.")))
             case ast.Call(args=args) if names.dotted(node.func) in _BY_NAME:
@@ -133,6 +135,24 @@ def inside(names: Names) -> Iterator[Note]:
                 found = _DUNDER.search(text(node))
                 if found and found[0] not in _ORDINARY:
                     yield Note("apart", node.lineno, shown(found[0]))
+
+
+def _hints(nodes: list[ast.AST]) -> set[ast.AST]:
+    """Each `object` or `type` of a type hint, and each `object` that a class inherits from."""
+    found: set[ast.AST] = set()
+    for node in nodes:
+        match node:
+            case ast.arg(annotation=ast.expr() as hint) | ast.AnnAssign(annotation=hint):
+                pass
+            case ast.FunctionDef(returns=ast.expr() as hint):
+                pass
+            case ast.ClassDef(bases=bases):
+                found |= {base for base in bases if isinstance(base, ast.Name) and base.id == "object"}
+                continue
+            case _:
+                continue
+        found |= {each for each in ast.walk(hint) if isinstance(each, ast.Name) and each.id in ("object", "type")}
+    return found
 
 
 def _own_attributes(nodes: list[ast.AST]) -> set[str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from grader.protocol.target import target
 from grader.worker.simulator.cuda_sides import ADDED_WORDS, CALLED, EXTENDED, NEEDS_FLAG, OF_THE_GPU, Part, misuses
+from grader.worker.simulator.cuda_source import macros_of
 from grader.worker.simulator.cuda_tokens import (
     CLOSING,
     TYPES,
@@ -97,29 +98,33 @@ class Unsure(Exception):
     """It is not known whether the code compiles; the message is the reason."""
 
 
-_sources: list[str] = []  # of this process
+_sources: list[tuple[str, Sequence[str]]] = []  # of this process, with nvcc's flags
 
 
 def start(source: str, cell: str, flags: Sequence[str] = ()) -> None:
     """Start to compile `source` for a GPU; `flags` are nvcc's."""
-    _sources.append(source)
-    forked.add(lambda: _failure(source, cell, any(EXTENDED in flag for flag in flags)))
+    _sources.append((source, flags))
+    forked.add(lambda: _failure(source, cell, flags))
 
 
 def facts() -> list[dict[str, Any]]:
     """Return `machine_facts.kernel_facts` of all sources that were built here, as far as NVRTC can compile them."""
     found: list[dict[str, Any]] = []
-    for source in _sources:
+    for source, flags in _sources:
         with contextlib.suppress(ImportError, RuntimeError):
             report = ("--ptxas-options=-v", *no_cache_options())
-            answer = _nvrtc(f"{_PRELUDE}{device_code(source).code}", *report)
+            answer = _nvrtc(f"{_prelude(flags)}{device_code(source).code}", *report)
             found += kernel_facts(answer.ptx, answer.log)
     return found
 
 
-def _failure(source: str, cell: str, extended: bool) -> dict[str, Any]:
+def _prelude(flags: Sequence[str]) -> str:
+    return _PRELUDE + "".join(f"{line}\n" for line in macros_of(flags))
+
+
+def _failure(source: str, cell: str, flags: Sequence[str]) -> dict[str, Any]:
     try:
-        text = refusal(source, line_mark(source, "cuda_source", cell), extended)
+        text = refusal(source, line_mark(source, "cuda_source", cell), flags)
     except Unsure as unsure:
         return {"absent": str(unsure)}
     if not text:
@@ -128,16 +133,17 @@ def _failure(source: str, cell: str, extended: bool) -> dict[str, Any]:
     return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:2000]}}
 
 
-def refusal(source: str, mark: str, extended: bool = False) -> str:
+def refusal(source: str, mark: str, flags: Sequence[str] = ()) -> str:
     """Return the errors of a GPU's compiler for the source, whose `#line` is `mark`; "" if it compiles.
 
-    `extended`: nvcc accepts lambdas with `__device__`.
+    `flags`: nvcc's, for its macros, and whether it accepts lambdas with `__device__`.
 
     Raises:
         Unsure: NVRTC cannot tell.
     """
+    extended = any(EXTENDED in flag for flag in flags)
     found = device_code(source, extended)
-    prelude = _PRELUDE + (mark or '#line 1 "cuda_source"\n')
+    prelude = _prelude(flags) + (mark or '#line 1 "cuda_source"\n')
     first, file = mark.split()[1:3] if mark else ("1", '"cuda_source"')
     if found.calls:
         number, said = found.calls[0]

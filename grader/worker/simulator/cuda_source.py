@@ -11,6 +11,8 @@ Not simulated: tensor cores, inline PTX, and threads that spin until another blo
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,6 +37,7 @@ COMPILER_FLAGS = [
     "-std=c++20",
     _PATTERN,  # a variable without a value is -1.7e38, not by chance what was right before
     "-fno-strict-aliasing",  # reading float* as float4* is common in CUDA
+    "-fno-tree-sra",  # it splits a load or store of a float4 into four
     "-g1",  # the lines of accesses
     "-fsanitize=thread,alignment,bounds,signed-integer-overflow",  # `instrumented.h` is its library: link without it
     "--param=tsan-instrument-func-entry-exit=0",
@@ -60,6 +63,8 @@ def flags_with_torch() -> list[str]:
     return [*kept, "-fno-sanitize=alignment,bounds", "-DCUDA_ON_CPU_TORCH"]
 
 
+_MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
+_TO_VOID = re.compile(r"\((?:const)?void(?:const)?\*\)|(?:reinterpret|static)_cast<(?:const)?void(?:const)?\*>")
 _WORDS = {
     "__noinline__": "__attribute__((noinline))",  # not a macro, because libstdc++ uses this word
     "kCUDA": "kCPU",
@@ -71,13 +76,23 @@ _HEAP = ("malloc", "calloc", "free")  # see `heap.h`
 _REGISTRATIONS = ("TORCH_LIBRARY_IMPL", "STABLE_TORCH_LIBRARY_IMPL")
 
 
+def macros_of(flags: Sequence[str]) -> list[str]:
+    """Return a `#define` for each macro in a compiler's flags, to be put after the simulator's own headers.
+
+    A flag `-D` may have its macro in the next one.
+    """
+    whole = [f"-D{flag}" if before in ("-D", "--define-macro") else flag for before, flag in pairwise(["", *flags])]
+    found = (each for each in map(_MACRO.match, whole) if each)
+    return [f"#define {macro[1]} {1 if macro[2] is None else macro[2]}" for macro in found]
+
+
 def translate(source: str, bounds: bool = True) -> str:
     """Return C++ for `cuda_on_cpu.h` with the same number of lines, so that line numbers stay the author's.
 
     Invalid code, such as an unclosed launch, is left unchanged for the compiler to report. Checks that a tensor is on
     the GPU become checks that it is on the CPU. `bounds`: kernels compare their block with `__launch_bounds__`.
     """
-    tokens = _called_kernels(inline_ptx(tokenize(source)))
+    tokens = _typed_launches(_called_kernels(inline_ptx(tokenize(source))))
     tokens = _launch_bounds(tokens) if bounds else tokens
     return joined(_launches(shared_memory(variables(_device(_products_of_blocks(tokens))))))
 
@@ -100,6 +115,21 @@ def _called_kernels(tokens: list[Token]) -> list[Token]:
         )
         if called and statement:
             result[at] = Token("word", _CALLED + token.text)
+    return result
+
+
+def _typed_launches(tokens: list[Token]) -> list[Token]:
+    """Remove the cast to `void*` from the kernel that `cudaLaunchKernel` gets, which needs its type here."""
+    result = list(tokens)
+    for at, token in enumerate(tokens):
+        begin = next_token(tokens, at + 1)
+        if token.text != "cudaLaunchKernel" or begin >= len(tokens) or tokens[begin].text != "(":
+            continue
+        cast = end = next_token(tokens, begin + 1)
+        while end < len(tokens) and tokens[end].text not in (")", ">", ","):
+            end = next_token(tokens, end + 1)
+        if _TO_VOID.fullmatch("".join(each.text for each in tokens[cast : end + 1] if not each.blank)):
+            result[cast : end + 1] = [each if each.blank else Token("space", " ") for each in tokens[cast : end + 1]]
     return result
 
 

@@ -85,6 +85,9 @@ def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
         return on_device(function(*arguments, **keywords))
 
     call.__name__ = getattr(function, "__name__", "call")
+    if isinstance(function, np.ufunc):
+        for name in ("outer", "reduce", "accumulate", "reduceat", "at"):
+            setattr(call, name, wrapped(getattr(function, name)))
     return call
 
 

@@ -23,7 +23,7 @@ from grader.words import plural
 from grader.worker.simulator import cupy_streams, header_build
 from grader.worker.simulator.accesses import NOTE, observe
 from grader.worker.simulator.cuda_library import Buffer, send_buffers, watch
-from grader.worker.simulator.cuda_source import COMPILER_FLAGS, translate
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, macros_of, translate
 from grader.worker.simulator.cuda_tokens import Token, declarations, name_of_function, opening, tokenize
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError, ndarray
 from grader.worker.simulator.lacks import NotSimulated, is_of_cuda, lacking
@@ -40,7 +40,6 @@ _MAX_CHARACTERS = 4000  # of the compiler's output
 _MOST_THREADS = 1024  # of a block
 _FOLDER = str(Path(__file__).parent)
 _FAST = re.compile(r"--?use_fast_math\Z")
-_MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:if|define)", re.MULTILINE)
 _INCLUDE_LINE = re.compile(r"^[ \t]*#[ \t]*(?:include|pragma)\b.*", re.MULTILINE)
 _PREPROCESS = ("-E", "-P", "-w", "-x", "c++", "-std=c++20", "-")
@@ -76,9 +75,8 @@ def preprocessed(source: str, options: tuple[str, ...]) -> str:
 
 def _macros(options: Sequence[str]) -> list[str]:
     """The macros that NVRTC defines, and those of the options, as lines."""
-    found = (each for each in map(_MACRO.match, options) if each)
-    own = [f"#define {macro[1]} {macro[2] if macro[2] is not None else 1}" for macro in found]
-    return ["#define __CUDACC__ 1", "#define __CUDACC_RTC__ 1", f"#define __CUDA_ARCH__ {10 * target()}", *own]
+    own = ["#define __CUDACC__ 1", "#define __CUDACC_RTC__ 1", f"#define __CUDA_ARCH__ {10 * target()}"]
+    return [*own, *macros_of(options)]
 
 
 def kernels_in(source: str) -> list[Kernel]:

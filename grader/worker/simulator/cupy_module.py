@@ -20,10 +20,28 @@ import numpy as np
 from grader.protocol.target import target
 from grader.worker.simulator import cupy_arrays, cupy_kernels, cupy_streams
 from grader.worker.simulator.cupy_streams import Current, Event, Stream
+from grader.worker.simulator.lacks import NotSimulated
 from grader.worker.simulator.multiprocessors import MULTIPROCESSORS
 
 _ABSENT = ("save", "load", "savetxt", "memmap", "vectorize", "fromfile", "testing", "ctypeslib", "matrix")
 _NUMPY_PARTS = ("fft", "linalg", "random")
+_MEMORY_BYTES = 80 << 30
+_UNKNOWN = """clockrate memoryclockrate globalmemorybuswidth memorybuswidth asyncenginecount canmaphostmemory
+    computemode computepreemptionsupported concurrentmanagedaccess cooperativelaunch cooperativemultidevicelaunch
+    eccenabled globall1cachesupported locall1cachesupported gpuoverlap deviceoverlap hostnativeatomicsupported
+    integrated ismultigpuboard multigpuboardgroupid kernelexectimeout kernelexectimeoutenabled managedmemory maxpitch
+    mempitch pageablememoryaccess pcibusid pcideviceid pcidomainid singletodoubleprecisionperfratio
+    streamprioritiessupported surfacealignment tccdriver texturealignment texturepitchalignment persistingl2cachemaxsize
+    accesspolicymaxwindowsize uuid"""
+
+
+class _Known(dict[str, Any]):
+    """Facts about the simulated GPU, by CuPy's names for them; of some of the names, nothing is known."""
+
+    def __missing__(self, name: str) -> Any:
+        if name.lower() in _UNKNOWN.split():
+            raise NotSimulated(f"`{name}` of a device")
+        raise KeyError(name)
 
 
 class Device(Current):
@@ -32,24 +50,36 @@ class Device(Current):
     def __init__(self, device: int | None = None) -> None:
         self.id = device or 0
 
-    attributes = {  # noqa: RUF012
-        "MultiProcessorCount": MULTIPROCESSORS,
-        "MaxThreadsPerBlock": 1024,
-        "WarpSize": 32,
-        "MaxRegistersPerBlock": 65_536,
-        "MaxSharedMemoryPerBlock": 48 << 10,
-        "ComputeCapabilityMajor": target() // 10,
-        "ComputeCapabilityMinor": target() % 10,
-    }
+    attributes = _Known(
+        {
+            "MultiProcessorCount": MULTIPROCESSORS, "WarpSize": 32, "MaxThreadsPerBlock": 1024,
+            "MaxThreadsPerMultiProcessor": 2048, "MaxBlocksPerMultiprocessor": 32,
+            "MaxBlockDimX": 1024, "MaxBlockDimY": 1024, "MaxBlockDimZ": 64,
+            "MaxGridDimX": 2**31 - 1, "MaxGridDimY": 65_535, "MaxGridDimZ": 65_535,
+            "MaxRegistersPerBlock": 65_536, "MaxRegistersPerMultiprocessor": 65_536,
+            "MaxSharedMemoryPerBlock": 48 << 10, "MaxSharedMemoryPerBlockOptin": 227 << 10,
+            "MaxSharedMemoryPerMultiprocessor": 228 << 10, "ReservedSharedMemoryPerBlock": 1 << 10,
+            "TotalConstantMemory": 64 << 10, "L2CacheSize": 50 << 20, "ConcurrentKernels": 1, "UnifiedAddressing": 1,
+            "ComputeCapabilityMajor": target() // 10, "ComputeCapabilityMinor": target() % 10,
+        }
+    )  # fmt: skip
     compute_capability = str(target())
+    mem_info = (_MEMORY_BYTES, _MEMORY_BYTES)
 
 
 def _properties(device: int = 0) -> dict[str, Any]:
-    return {
-        "name": b"the CPU", "multiProcessorCount": MULTIPROCESSORS, "warpSize": 32, "maxThreadsPerBlock": 1024,
-        "major": target() // 10, "minor": target() % 10, "sharedMemPerBlock": 48 << 10,
-        "regsPerBlock": 65_536,
-    }  # fmt: skip
+    return _Known(
+        {
+            "name": b"the CPU", "multiProcessorCount": MULTIPROCESSORS, "warpSize": 32, "maxThreadsPerBlock": 1024,
+            "maxThreadsPerMultiProcessor": 2048, "maxBlocksPerMultiProcessor": 32,
+            "maxThreadsDim": (1024, 1024, 64), "maxGridSize": (2**31 - 1, 65_535, 65_535),
+            "regsPerBlock": 65_536, "regsPerMultiprocessor": 65_536, "sharedMemPerBlock": 48 << 10,
+            "sharedMemPerBlockOptin": 227 << 10, "sharedMemPerMultiprocessor": 228 << 10,
+            "reservedSharedMemPerBlock": 1 << 10, "totalConstMem": 64 << 10, "totalGlobalMem": _MEMORY_BYTES,
+            "l2CacheSize": 50 << 20, "concurrentKernels": 1, "unifiedAddressing": 1,
+            "major": target() // 10, "minor": target() % 10,
+        }
+    )  # fmt: skip
 
 
 _CUDA_PARTS: dict[str, dict[str, Any]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib.util
 import linecache
 import os
 import re
@@ -37,6 +38,10 @@ _MEMBER = re.compile(
     r"[‘'](?P<a>\w+)[’'] is not a member of|[‘'](?P<b>\w+)[’'] in namespace [‘']cub[’']"
     r"|[‘']cub::(?P<c>\w+)[’'] has not been declared"
     r"|[‘'][^’']*\b(?:cub::|cooperative_groups::|cuda[A-Z])[^\n]* has no member named [‘'](?P<d>\w+)"
+)
+_OF_TORCHS_NAMESPACE = re.compile(
+    r"[‘'](?P<a>\w+)[’'] is not a member of [‘'](?:at|c10)::cuda[’']"
+    r"|[‘'][^’']*\b(?:at|c10)::cuda::[^’']*[’'] has no member named [‘'](?P<b>\w+)"
 )
 _OF_NUMBA = re.compile(
     r"(?:'FakeCUDAModule' object|module 'numba\.cuda') has no attribute '((?:shfl|shfl_up|shfl_down|shfl_xor|all|any|eq"
@@ -198,6 +203,9 @@ def lacking(log: str) -> str:
 def _lacking(text: str, code: str) -> str:
     if header := _HEADER.search(text):
         return f"header `{header[1]}`" if is_of_cuda(header) else ""
+    if of_torch := _OF_TORCHS_NAMESPACE.search(text):
+        name = of_torch["a"] or of_torch["b"]
+        return f"`{name}`" if name in _known_to_torch() else ""
     names, members = _known_to_cuda()
     if (member := _MEMBER.search(text)) and (name := next(filter(None, member.groups()))) in members:
         return f"`{name}`"
@@ -217,6 +225,16 @@ def _known_to_cuda() -> tuple[frozenset[str], frozenset[str]]:
     names, members = (frozenset(part.split()) for part in text.split("\n\n"))
     own = _own_names()
     return names - own, members - own
+
+
+@functools.cache
+def _known_to_torch() -> frozenset[str]:
+    """Return the words of torch's headers for CUDA, without comments."""
+    torch = importlib.util.find_spec("torch")
+    include = Path(torch.origin).parent / "include" if torch is not None and torch.origin else _HERE
+    headers = [path for part in ("ATen/cuda", "c10/cuda") for path in (include / part).glob("*.h")]
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in headers)
+    return frozenset(word for each in texts for word in _WORD.findall(re.sub(r"//.*|/\*(?s:.*?)\*/", "", each)))
 
 
 def _own_names() -> frozenset[str]:

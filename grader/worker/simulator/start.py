@@ -19,7 +19,7 @@ from grader.errors import GraderError
 from grader.protocol.arena import GUARD_BYTES
 from grader.worker.simulator import cuda_compiled, triton_gpu, triton_log
 from grader.worker.simulator.cuda_library import Buffer, synchronize, take_observed, use_buffers, watch
-from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, flags_with_torch, translate
+from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, flags_with_torch, macros_of, translate
 from grader.worker.simulator.header_build import Parts, use_compiler
 from grader.worker.simulator.header_build import parts as header_parts
 from grader.worker.simulator.input_writes import names_of
@@ -36,7 +36,7 @@ __all__ = [
     "use_arguments",
 ]
 
-_KEPT_CUDA_FLAGS = ("-D", "-U", "-I", "-std=")  # the others are nvcc's own, or for speed
+_KEPT_CUDA_FLAGS = ("-U", "-I", "-std=")  # the others are macros, nvcc's own, or for speed
 _TORCHS_CUDA_FLAGS = (  # half precision has no operators and no conversions in torch's extensions
     "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
     "-D__CUDA_NO_HALF2_OPERATORS__",
@@ -123,15 +123,16 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         use_compiler()
         cell = cell_of_caller()
         headers = [] if call.get("no_implicit_headers") else ["#include <torch/extension.h>"]
+        nvccs = call.pop("extra_cuda_cflags", None) or []
         call["cpp_sources"] = [
             '#include "cuda_on_cpu.h"',
             *headers,
+            *macros_of(nvccs),
             *(_translated(source, "cpp_source", cell) for source in sources_of(call.get("cpp_sources"))),
             *(_translated(source, "cuda_source", cell) for source in cuda_sources),
             '#line 1 "binding"',
         ]
         call["no_implicit_headers"] = True
-        nvccs = call.pop("extra_cuda_cflags", None) or []
         cuda_flags = [flag for flag in nvccs if flag.startswith(_KEPT_CUDA_FLAGS)]
         with_torch = bool(headers) or any(_TORCH.search(source) for source in call["cpp_sources"])
         flags = flags_with_torch() if with_torch else COMPILER_FLAGS

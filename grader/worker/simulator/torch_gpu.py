@@ -27,10 +27,11 @@ def install() -> None:
     if cuda.Event is virtual_gpu.Event:
         return
     stream = virtual_gpu.Stream()
-    cuda.Event = virtual_gpu.Event
+    cuda.Event, module.Event = virtual_gpu.Event, virtual_gpu.DeviceEvent
     # Each is a function of its own: torch.compile, which a harness may use, tells them apart.
     cuda.current_stream = lambda device=None: stream
     cuda.default_stream = lambda device=None: stream
+    accelerator.current_stream = lambda device=None: stream
     cuda.init = lambda: None
     cuda._exchange_device = lambda device: 0
     cuda._maybe_exchange_device = lambda device: 0

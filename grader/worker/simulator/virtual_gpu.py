@@ -75,6 +75,14 @@ class Event:
         return 1e3 * (end_event._at - self._at)
 
 
+class DeviceEvent(Event):
+    """`torch.Event`, which takes a device first; the GPU's is the default."""
+
+    def __init__(self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False,
+                 interprocess: bool = False) -> None:  # fmt: skip
+        super().__init__(enable_timing, blocking, interprocess)
+
+
 class Stream:
     """`torch.cuda.Stream`, as `current_stream` returns it: the only queue."""
 
@@ -111,9 +119,10 @@ def install() -> None:
     start.install()  # it replaces some of the same calls, so it must run first
     cuda: Any = torch.cuda
     accelerator: Any = torch.accelerator
+    module: Any = torch
     cuda.synchronize = accelerator.synchronize = synchronize
-    cuda.Event = Event
-    cuda.current_stream = cuda.default_stream = lambda device=None: Stream()
+    cuda.Event, module.Event = Event, DeviceEvent
+    cuda.current_stream = cuda.default_stream = accelerator.current_stream = lambda device=None: Stream()
     _patch_timers()
     _installed = True
 

@@ -115,6 +115,13 @@ from functools import partial
     return partial(getattr, function)('x')
 ## a map -> `getattr`
     return map(getattr, [function], ['x'])
+## a metaclass -> `type`
+    class Meta(type): pass
+## getattr in a hint -> `getattr`
+    def helper(work: getattr): return work
+## a pattern for anything -> `object`
+    match function:
+        case object(func=inner): return inner
 ## an attribute that is set -> `setattr(function, 'x', 1)`
     setattr(function, 'x', 1)
 ## the text of a name -> `__closure__`
@@ -208,6 +215,23 @@ TEMPLATE = "{:.3f} ms"
     def timed(): return function()
     timed.__name__ = "timed"
     return timed()
+## type hints
+from collections.abc import Callable
+from types import TracebackType
+    held: Callable[[], object] = function
+    return float(Timer(held).repeats)
+class Timer(object):
+    work: Callable[[], object]
+    def __init__(self, work: Callable[[], object], repeats: int = 3) -> None: self.work, self.repeats = work, repeats
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> object: pass
+## results in a namespace, while no garbage is collected
+import gc
+from types import SimpleNamespace
+    was = gc.isenabled()
+    gc.disable()
+    found = SimpleNamespace(times=[function() for _ in range(9)])
+    if was: gc.enable()
+    return found.times
 ## numbers of one's own
     class Box: _best = 1
     box = Box()

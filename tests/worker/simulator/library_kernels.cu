@@ -6,6 +6,7 @@
 #include <cub/cub.cuh>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_pipeline.h>
 
 namespace cg = cooperative_groups;
 
@@ -107,6 +108,26 @@ __global__ void halves(const __half* x, const __half* y, __half* out, int n) {
     }
 }
 
+// The copies of two groups, of which the first is waited for before the second; the last element becomes 0.
+__global__ void pipeline(const float* x, float* out, int waits) {
+    __shared__ __align__(16) float first[256], second[64];
+    const int me = threadIdx.x;
+    __pipeline_memcpy_async(&first[4 * me], &x[4 * me], 16);
+    __pipeline_commit();
+    __pipeline_memcpy_async(&second[me], &x[me], 4, me == 63 ? 4 : 0);
+    __pipeline_commit();
+    if (waits) __pipeline_wait_prior(1);
+    __syncthreads();
+    for (int i = me; i < 256; i += 64) out[i] = first[255 - i];
+    if (waits > 1) __pipeline_wait_prior(0);
+    __syncthreads();
+    out[256 + me] = second[(me + 1) % 64];
+}
+
+extern "C" void run_pipeline(const float* x, float* out, int waits) {
+    void* arguments[] = {&x, &out, &waits};
+    cudaLaunchKernel((const void*)pipeline, dim3(1), dim3(64), arguments, 0, nullptr);
+}
 extern "C" void run_groups(const float* x, int* wrong) { groups<<<2, 96>>>(x, wrong); }
 extern "C" void run_sums(int* wrong) { sums<<<3, 128>>>(wrong); }
 extern "C" void run_undefined_sum(double* out) { undefined_sum<<<1, 64>>>(out); }

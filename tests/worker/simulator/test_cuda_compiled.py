@@ -196,10 +196,16 @@ def test_a_lambda_for_the_gpu_needs_a_word_and_a_flag(host, says, with_flag):
     of_host = "template <typename T> struct List { template <typename F> List(F) {} };\n"
     functor = "struct Set { int* x; __device__ void operator()(int i) { x[i] = 1; } };\n"
     source = f"{_EACH}{of_host}{functor}void run(int n, int* x) {{ {host} }}\n"
-    for extended, text in ((False, says), (True, with_flag)):
-        said = refusal(source, "", extended)
+    for flags, text in (((), says), (("--extended-lambda",), with_flag)):
+        said = refusal(source, "", flags)
         assert text in said
         assert bool(said) == bool(text)
+
+
+def test_the_macros_of_nvccs_flags_are_defined():
+    """Without them, an `#error` or another branch would be compiled."""
+    source = "#if !defined(T) || WIDTH != 4\n#error no type\n#endif\n__global__ void kernel(T* x) { x[WIDTH] = 0; }\n"
+    assert refusal(source, "", ("-O3", "-DT=float", "-D", "WIDTH=4")) == ""
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,17 @@ def test_reductions_and_scans_of_cub(library: ctypes.CDLL) -> None:
     assert np.isnan(out[1:]).all()
 
 
+@pytest.mark.parametrize("waits", [0, 1, 2])
+def test_asynchronous_copies_are_made_when_their_thread_waits(library: ctypes.CDLL, waits: int) -> None:
+    """A group that was not waited for has left shared memory without a value."""
+    x, out = np.arange(256, dtype=np.float32), np.zeros(320, np.float32)
+    library.run_pipeline(pointer(x), pointer(out), waits)
+    assert library.cuda_on_cpu_failure() is None
+    first, second = out[:256], out[256:]
+    assert (first == x[::-1]).all() if waits else np.isnan(first).all()
+    assert (second == [*range(1, 63), 0, 0]).all() if waits > 1 else np.isnan(second).all()
+
+
 def test_half_precision_rounds_once(library: ctypes.CDLL) -> None:
     """Sums, products and quotients are NumPy's, for normal and subnormal numbers, infinities and NaN."""
     generator = np.random.default_rng(0)

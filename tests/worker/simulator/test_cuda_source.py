@@ -366,6 +366,12 @@ def launch_of_braces(kernel: str, config: str, arguments: str) -> str:
         ("(p)<<<1, 2>>>(x)", launch("(p)", "1, 2", ",x")),
         ("pick(a, b)<<<1, 2>>>(x)", launch("pick(a, b)", "1, 2", ",x")),
         ("k<<<a[i >> 2], b>>>(x >> 1, y << 3)", launch("k", "a[i >> 2], b", ",x >> 1, y << 3")),
+        ("cudaLaunchKernel((void *)k<int>, g, b, a);", f"cudaLaunchKernel({' ' * 5}k<int>, g, b, a);"),
+        (
+            "cudaLaunchKernel(\n reinterpret_cast<const void*>(&k), g);",
+            f"cudaLaunchKernel(\n {' ' * 7}(&k), g);",
+        ),
+        ("cudaLaunchKernel((void**)k, g);", "cudaLaunchKernel((void**)k, g);"),
     ],
 )
 def test_launches_become_calls(source: str, expected: str) -> None:

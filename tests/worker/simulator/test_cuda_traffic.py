@@ -34,6 +34,7 @@ KERNEL(swizzled, TILE(32, tile[i][threadIdx.x ^ i])) { swizzled<<<dim3(n / 32, n
 KERNEL(one_block, for (int i = threadIdx.x; i < n * n; i += 256) out[i] = x[i];) { one_block<<<1, 256>>>(x, out, n); }
 KERNEL(one_small_block, for (int i = threadIdx.x; i < n; i += 256) out[i] = x[i];) { one_small_block<<<1, 256>>>(x, out, n); }
 KERNEL(in_fours, int i = blockIdx.x * 256 + threadIdx.x; reinterpret_cast<float4*>(out)[i] = reinterpret_cast<const float4*>(x)[i];) { in_fours<<<n * n / 1024, 256>>>(x, out, n); }
+KERNEL(in_pairs_of_fours, int i = 2 * (blockIdx.x * 256 + threadIdx.x); float4 v = reinterpret_cast<float4*>(out)[i]; v.x = x[0]; v.y = x[1]; v.z = x[2]; v.w = x[3]; reinterpret_cast<float4*>(out)[i] = v;) { in_pairs_of_fours<<<n * n / 2048, 256>>>(x, out, n); }
 KERNEL(one_for_all, out[blockIdx.x * 256 + threadIdx.x] = x[blockIdx.x];) { one_for_all<<<n, 256>>>(x, out, n); }
 #define FOUR_COLUMNS(k) out[column * n + k] = x[k]; out[column * n + k + 1] = x[k]; out[column * n + k + 2] = x[k]; out[column * n + k + 3] = x[k];
 KERNEL(many_columns, int column = blockIdx.x * 32 + threadIdx.x; FOUR_COLUMNS(0) FOUR_COLUMNS(8) FOUR_COLUMNS(16) FOUR_COLUMNS(24) FOUR_COLUMNS(32) FOUR_COLUMNS(40) FOUR_COLUMNS(48) FOUR_COLUMNS(56)) { many_columns<<<n / 32, 32>>>(x, out, n); }
@@ -87,7 +88,9 @@ def test_remarks_without_room_are_left_out_whole(library: ctypes.CDLL, monkeypat
     }
 
 
-@pytest.mark.parametrize("kernel", ["padded", "swizzled", "one_small_block", "in_fours", "one_for_all", "some_lanes"])
+@pytest.mark.parametrize(
+    "kernel", ["padded", "swizzled", "one_small_block", "in_fours", "in_pairs_of_fours", "one_for_all", "some_lanes"]
+)
 def test_good_access_and_doubtful_one_get_no_remark(
     library: ctypes.CDLL, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

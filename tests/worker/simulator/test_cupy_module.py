@@ -17,6 +17,7 @@ from grader.worker.simulator.accesses import take_observed
 from grader.worker.simulator.cupy_arrays import CompileException, CUDADriverError
 from grader.worker.simulator.cupy_kernels import kernels_in
 from grader.worker.simulator.cupy_module import module
+from grader.worker.simulator.lacks import NotSimulated
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = r"""
@@ -199,6 +200,23 @@ def test_fast_math_makes_the_sine_of_a_large_angle_worse(cp: Any) -> None:
         assert least <= error <= most
 
 
+def test_a_grid_is_sized_by_the_devices_limits(cp: Any) -> None:
+    """Both ways to ask agree. A number that would be made up is not simulated, and another name is unknown."""
+    limits, properties = cp.cuda.Device().attributes, cp.cuda.runtime.getDeviceProperties(0)
+    for limit, name in (
+        ("MaxThreadsPerMultiProcessor", "maxThreadsPerMultiProcessor"),
+        ("MaxSharedMemoryPerBlockOptin", "sharedMemPerBlockOptin"),
+        ("MultiProcessorCount", "multiProcessorCount"),
+    ):
+        assert limits[limit] == properties[name]
+    assert (limits["MaxGridDimX"], limits["MaxGridDimY"], limits["MaxGridDimZ"]) == properties["maxGridSize"]
+    for facts, name in ((limits, "ClockRate"), (properties, "memoryClockRate")):
+        with pytest.raises(NotSimulated, match=f"`{name}` of a device"):
+            facts[name]
+    with pytest.raises(KeyError):
+        limits["MultiProcessors"]
+
+
 def test_arrays_behave_as_cupys(cp: Any) -> None:
     """A single number stays an array, new memory holds garbage, and data from the host are copied."""
     host = np.ones(4, np.float32)
@@ -207,6 +225,8 @@ def test_arrays_behave_as_cupys(cp: Any) -> None:
     for value in (x.sum(), x[1], cp.dot(x, x), x.dot(x)):
         assert isinstance(value, cp.ndarray)
     assert float(x.sum()) == 4
+    assert isinstance(cp.multiply.outer(x, x), cp.ndarray)
+    assert cp.add.reduce(x).shape == ()
     assert np.isnan(cp.empty(3)).all()
     assert type(x.get()) is np.ndarray
     assert x.data.ptr == x.ctypes.data

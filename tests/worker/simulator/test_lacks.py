@@ -77,6 +77,21 @@ def test_a_learners_mistake_stays_one(tmp_path: Path, source: str) -> None:
     assert lacking(log) == ""
 
 
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        ("‘getStreamFromPool’ is not a member of ‘at::cuda’", "`getStreamFromPool`"),
+        ("‘CUDAStreamGuard’ is not a member of ‘c10::cuda’; did you mean ‘CUDAStream’?", "`CUDAStreamGuard`"),
+        ("‘struct c10::cuda::CUDAStream’ has no member named ‘device_index’", "`device_index`"),
+        ("‘getCurrentCudaStreams’ is not a member of ‘at::cuda’", ""),
+        ("‘struct c10::cuda::CUDAStream’ has no member named ‘querry’; did you mean ‘query’?", ""),
+    ],
+)
+def test_what_torchs_headers_for_cuda_have_is_named(error: str, what: str) -> None:
+    """Names that these headers do not have either stay a mistake."""
+    assert lacking(f"main.cpp:3:1: error: {error}\n") == what
+
+
 def test_the_sentence_is_found_in_an_error() -> None:
     """It may be a part of a traceback, and a kernel that ran names its line in it."""
     said = sentence("inline PTX (line 12)")

@@ -24,6 +24,7 @@ __global__ void square_kernel(const float* x, float* out, int height, int width)
 
 LAUNCHER = """
 constexpr int side_limit = SIDE_LIMIT;  // from the flags: those for nvcc alone are dropped
+constexpr T of_the_flags = 0;  // a macro with a name that headers use, too
 extern "C" const char* square(const float* x, float* out, int height, int width, int side) {
     dim3 block(side, side);
     dim3 grid((width + side - 1) / side, (height + side - 1) / side);
@@ -38,7 +39,7 @@ import ctypes
 from torch.utils.cpp_extension import load_inline
 
 cuda_source = r"""{KERNEL}{LAUNCHER}"""
-library = ctypes.CDLL(load_inline("square", cpp_sources="", cuda_sources=cuda_source, extra_cuda_cflags=["-O3", "--use_fast_math", "-DSIDE_LIMIT=32"],
+library = ctypes.CDLL(load_inline("square", cpp_sources="", cuda_sources=cuda_source, extra_cuda_cflags=["-O3", "--use_fast_math", "-DSIDE_LIMIT=32", "-DT=float"],
                                   no_implicit_headers=True, is_python_module=False))
 library.square.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int]
 library.square.restype = ctypes.c_char_p

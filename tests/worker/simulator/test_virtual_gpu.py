@@ -90,6 +90,21 @@ for wait in (
     )
 
 
+def test_the_event_of_any_device_is_the_gpus(tmp_path: Path) -> None:
+    """`torch.Event` takes the device first, or none."""
+    _run(
+        tmp_path,
+        """
+start, end = torch.Event("cuda", enable_timing=True), torch.Event(enable_timing=True)
+torch.accelerator.current_stream().record_event(start)
+launch(20)
+end.record()
+end.synchronize()
+assert abs(start.elapsed_time(end) - 20) < 1
+""",
+    )
+
+
 def test_a_gap_on_the_host_shows_between_events(tmp_path: Path) -> None:
     """If the host launches slowly, the GPU's idle time counts too."""
     _run(

@@ -11,11 +11,6 @@
 
 namespace cuda_on_cpu {
 
-template <class... Parameters, size_t... At>
-static void enter_with(void (*kernel)(Parameters...), const Config& config, void** arguments, std::index_sequence<At...>) {
-    launch([=](Parameters... values) { kernel(values...); }, config, *static_cast<Parameters*>(arguments[At])...);
-}
-
 template <class... Parameters>
 static void enter(void (*kernel)(Parameters...), const unsigned* sizes, size_t shared, int line, void** arguments) {
     const Config config(dim3(sizes[0], sizes[1], sizes[2]), dim3(sizes[3], sizes[4], sizes[5]), shared, nullptr, line);

@@ -11,13 +11,35 @@
 #include "traffic.h"
 #include "types.h"
 
-enum cudaError {
-    cudaSuccess = 0,
-    cudaErrorInvalidValue = 1,
-    cudaErrorMemoryAllocation = 2,
-    cudaErrorInvalidConfiguration = 9,
-    cudaErrorLaunchFailure = 719,
-};
+// Those that a launcher may return or compare with, whether or not the simulator reports them.
+#define CUDA_ON_CPU_ERRORS(error) \
+    error(cudaSuccess, 0, "no error") \
+    error(cudaErrorInvalidValue, 1, "invalid argument") \
+    error(cudaErrorMemoryAllocation, 2, "out of memory") \
+    error(cudaErrorInitializationError, 3, "initialization error") \
+    error(cudaErrorInvalidConfiguration, 9, "invalid configuration argument") \
+    error(cudaErrorInvalidSymbol, 13, "invalid device symbol") \
+    error(cudaErrorInvalidDevicePointer, 17, "invalid device pointer") \
+    error(cudaErrorInsufficientDriver, 35, "CUDA driver version is insufficient for CUDA runtime version") \
+    error(cudaErrorInvalidDeviceFunction, 98, "invalid device function") \
+    error(cudaErrorNoDevice, 100, "no CUDA-capable device is detected") \
+    error(cudaErrorInvalidDevice, 101, "invalid device ordinal") \
+    error(cudaErrorNoKernelImageForDevice, 209, "no kernel image is available for execution on the device") \
+    error(cudaErrorInvalidResourceHandle, 400, "invalid resource handle") \
+    error(cudaErrorNotReady, 600, "device not ready") \
+    error(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered") \
+    error(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
+    error(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated") \
+    error(cudaErrorAssert, 710, "device-side assert triggered") \
+    error(cudaErrorMisalignedAddress, 716, "misaligned address") \
+    error(cudaErrorLaunchFailure, 719, "unspecified launch failure") \
+    error(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch") \
+    error(cudaErrorNotPermitted, 800, "operation not permitted") \
+    error(cudaErrorNotSupported, 801, "operation not supported") \
+    error(cudaErrorUnknown, 999, "unknown error")
+#define CUDA_ON_CPU_ERROR(name, number, text) name = number,
+enum cudaError { CUDA_ON_CPU_ERRORS(CUDA_ON_CPU_ERROR) };
+#undef CUDA_ON_CPU_ERROR
 typedef cudaError cudaError_t;
 
 namespace cuda_on_cpu {
@@ -149,23 +171,16 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const
         snprintf(refused, sizeof refused, "%s: %s", name, reason);
         return refused;
     }
-    switch (code) {
-        case cudaSuccess: return "no error";
-        case cudaErrorInvalidValue: return "invalid argument";
-        case cudaErrorMemoryAllocation: return "out of memory";
-        case cudaErrorInvalidConfiguration: return "invalid configuration argument";
-        case cudaErrorLaunchFailure: return cuda_on_cpu::errors.broken ? cuda_on_cpu::errors.text : "unspecified launch failure";
-    }
+    if (code == cudaErrorLaunchFailure && cuda_on_cpu::errors.broken) return cuda_on_cpu::errors.text;
+#define CUDA_ON_CPU_ERROR(name, number, text) case name: return text;
+    switch (code) { CUDA_ON_CPU_ERRORS(CUDA_ON_CPU_ERROR) }
+#undef CUDA_ON_CPU_ERROR
     return "unrecognized error code";
 }
 
 [[maybe_unused]] static const char* cudaGetErrorName(cudaError_t code) {
-    switch (code) {
-        case cudaSuccess: return "cudaSuccess";
-        case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
-        case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-        case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
-        case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
-    }
+#define CUDA_ON_CPU_ERROR(name, number, text) case name: return #name;
+    switch (code) { CUDA_ON_CPU_ERRORS(CUDA_ON_CPU_ERROR) }
+#undef CUDA_ON_CPU_ERROR
     return "unrecognized error code";
 }

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include <utility>
+
 #include "accesses.h"
 #include "heap.h"
 #include "joins.h"
@@ -256,6 +258,12 @@ struct Launch {
 template <class Kernel, class... Parameters>
 static Launch<Kernel, Parameters...> launcher(void (*)(Parameters...), Kernel kernel, Config config) {
     return {kernel, config};
+}
+
+// The same for the addresses of the arguments.
+template <class... Parameters, size_t... At>
+static void enter_with(void (*kernel)(Parameters...), const Config& config, void** arguments, std::index_sequence<At...>) {
+    launch([=](Parameters... values) { kernel(values...); }, config, *static_cast<Parameters*>(arguments[At])...);
 }
 
 CUDA_ON_CPU_UNSEEN static void trap(const char* what, int line) {

@@ -161,3 +161,17 @@ static cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute which, int by
     cuda_on_cpu::allowed_shared_bytes = max(cuda_on_cpu::default_shared_bytes, static_cast<size_t>(bytes));
     return cudaSuccess;
 }
+
+// The address of the kernel has its type here: `translate` removes a cast to `void*`.
+template <class... Parameters>
+static cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments, size_t shared = 0,
+                                    cudaStream_t stream = nullptr, int line = __builtin_LINE()) {
+    const cuda_on_cpu::Config config(grid, block, shared, stream, line);
+    cuda_on_cpu::enter_with(kernel, config, arguments, std::index_sequence_for<Parameters...>());
+    return cudaPeekAtLastError();
+}
+[[maybe_unused]] static cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t = 0, cudaStream_t = nullptr,
+                                                     int line = __builtin_LINE()) {
+    cuda_on_cpu::lacks("`cudaLaunchKernel` for a `void*` that was stored before", line);
+    return cudaErrorLaunchFailure;
+}

@@ -1,5 +1,5 @@
 // In PyTorch's place.
 #pragma once
 #pragma GCC system_header
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAStream.h>
+#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/util/Logging.h>

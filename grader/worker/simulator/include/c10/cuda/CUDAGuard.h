@@ -1,7 +1,7 @@
 // In PyTorch's place: there is one device.
 #pragma once
 #pragma GCC system_header
-#include "cuda_on_cpu.h"
+#include <c10/cuda/CUDAStream.h>
 
 namespace c10 {
 namespace cuda {

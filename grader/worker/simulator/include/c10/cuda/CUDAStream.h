@@ -1,7 +1,7 @@
 // In PyTorch's place: there is one stream, and it is done as soon as it is asked.
 #pragma once
 #pragma GCC system_header
-#include "cuda_on_cpu.h"
+#include <c10/cuda/CUDAFunctions.h>
 
 namespace c10 {
 namespace cuda {
@@ -9,6 +9,9 @@ struct CUDAStream {
     cudaStream_t stream() const { return nullptr; }
     operator cudaStream_t() const { return nullptr; }
     void synchronize() const { cudaDeviceSynchronize(); }
+    bool query() const { return true; }
+    int priority() const { return 0; }
+    bool operator==(const CUDAStream&) const { return true; }
 };
 inline CUDAStream getCurrentCUDAStream(int = -1) { return {}; }
 inline CUDAStream getDefaultCUDAStream(int = -1) { return {}; }
