@@ -36,6 +36,9 @@ def tuned(**more):
 
 if "warmup" in inspect.signature(triton.autotune).parameters:
     assert tuned(warmup=1, rep=1) == tuned(use_cuda_graph=True) == [32.0]
+ran = []
+tuned(pre_hook=lambda *_, **__: ran.append(1), do_bench=lambda call, quantiles: [call() or 1.0 for _ in range(9)][:3])
+assert len(ran) == 3  # of each configuration, and the launch
 print(tuned(), tuned(do_bench=lambda call, quantiles: (timed.append(1), [3.0 - len(timed)] * 3)[1]), len(timed))
 """
 
