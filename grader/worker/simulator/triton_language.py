@@ -1,7 +1,7 @@
 """Make Triton's interpreter agree with its compiler: grids, constants, loop indices, `and` and `max` of blocks, sorts.
 
 Reductions and scans with a function of the submission, which the interpreter calls for one element after another, call
-it for whole blocks, and for parts of blocks where it branches.
+it for whole blocks. If it branches, they call it for the elements of each branch.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 class _Branches(BaseException):
-    """A condition of a block's elements, of which some are true: not an `Exception`, which the interpreter catches."""
+    """A condition is true for some elements of a block. The interpreter would catch an `Exception`."""
 
     def __init__(self, condition: Any) -> None:
         super().__init__()
@@ -278,7 +278,7 @@ def _truth(tensor: Any) -> bool:
 
 
 def _by_blocks(by_elements: Any, by_blocks: Any) -> Any:
-    """Combine blocks. Where a function branches, the elements of each branch are combined apart."""
+    """Combine blocks. If a function branches, the elements of each branch are combined apart."""
 
     @functools.wraps(by_elements)
     def combine(self: Any, given: Any) -> Any:
