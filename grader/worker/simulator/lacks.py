@@ -131,6 +131,8 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
     cause = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
+    if getattr(getattr(cause, "obj", None), "__triton_aggregate__", False):  # the interpreter leaves out its methods
+        return sentence("method of an `_aggregate`"), None
     if of_numba := _OF_NUMBA.search(str(error)):
         return sentence(f"`cuda.{of_numba[1]}`"), None
     if of_numba := _OF_NUMBAS_OBJECTS.search(str(error)):

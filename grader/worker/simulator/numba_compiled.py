@@ -164,9 +164,10 @@ class _Exchange:
             return self.made[id(kernel)]
         if isinstance(value, ModuleType) and value.__name__.startswith("numba.cuda"):
             return importlib.import_module(value.__name__)
-        of_simulator = str(getattr(value, "__module__", type(value).__module__) or "").startswith(
-            "numba.cuda.simulator"
-        )
+        home = str(getattr(value, "__module__", type(value).__module__) or "")
+        if isinstance(value, FunctionType) and home == "numba.cuda.libdevice":
+            return getattr(importlib.import_module(home), value.__name__)
+        of_simulator = home.startswith("numba.cuda.simulator")
         if id(value) in self.names and (of_simulator or type(value).__module__.startswith("numba.cuda.simulator")):
             return getattr(self.real, self.names[id(value)], value)
         return value

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.protocol.target import target
 from grader.worker.simulator import numba_compiled, tally
 from grader.worker.simulator.accesses import RACE, observe, rights_of
 from grader.worker.simulator.lacks import NotSimulated
@@ -115,6 +116,9 @@ def _patch(cuda: Any) -> None:
 
     for name, value in _DEVICE.items():
         setattr(devices.FakeCUDADevice, name, value)
+    for owner in (devices.FakeCUDADevice, devices.FakeCUDAContext):
+        owner.compute_capability = divmod(target(), 10)
+    devices.gpus.lst = tuple(map(_managed(devices.FakeCUDAContext), range(len(devices.gpus))))
     for name in [name for name, value in vars(cuda).items() if name.startswith("compile") and value is None]:
         setattr(cuda, name, functools.partial(_not_here, f"`cuda.{name}`"))
     numba_blocks.install()
@@ -124,6 +128,7 @@ def _patch(cuda: Any) -> None:
         launch, self, *map(_adopted, _in_order(self, args, named))
     )
     cuda.get_current_device = lambda: devices.gpus[0].device
+    cuda.select_device = lambda device_id: devices.gpus[device_id].device
     cuda.device_array = poisoned
     cuda.device_array_like = lambda like, stream=0: poisoned(shape=like.shape, dtype=like.dtype)
     cuda.external_stream = lambda pointer: cuda.stream()
@@ -131,6 +136,11 @@ def _patch(cuda: Any) -> None:
     cuda.jit = functools.partial(_jit, cuda.jit)
     kernelapi.FakeCUDAModule.__getattr__ = functools.partial(_constant, vars(cuda))
     cuda.__getattr__ = functools.partial(_of_kernels, kernel, vars(kernelapi.FakeCUDAModule), cuda.__name__)
+
+
+def _managed(context: Any) -> Any:
+    """Return the class of what `cuda.gpus` holds: it has the attributes of its device."""
+    return type("_DeviceContextManager", (context,), {"__getattr__": lambda self, name: getattr(self._device, name)})
 
 
 def _not_here(what: str, *_: Any, **__: Any) -> None:
@@ -404,6 +414,7 @@ def _computed(name: str, text: str) -> Callable[..., Any]:
             found = function(*(each.item() if isinstance(each, np.generic) else each for each in args))
             return tuple(map(made, found)) if returns["pair"] else made(found)
 
+    compute.__name__, compute.__module__ = name, "numba.cuda.libdevice"  # by which the compiler finds its own
     return compute
 
 

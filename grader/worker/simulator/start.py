@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -196,11 +198,27 @@ def _span(tensor: Any) -> int:
 
 
 def take_first() -> None:
-    """Let every autotuner without its own clock take its first configuration, because nothing can be timed here."""
+    """Let every autotuner without its own clock take its first configuration, because nothing can be timed here.
+
+    For a clock of its own, only the first run of each configuration is one. The others pause for a millisecond.
+    """
     from triton.runtime.autotuner import Autotuner
 
     def untimed(tuner: Any) -> Any:
         triton_log.will_tune(tuner)
         return lambda call, quantiles: [0.0] * len(quantiles)
 
-    Autotuner.do_bench = property(lambda tuner: tuner._do_bench or untimed(tuner))
+    def timed(tuner: Any) -> Any:
+        def bench(call: Callable[[], Any], *how: Any, **named: Any) -> Any:
+            pause: Callable[[], Any] = functools.partial(time.sleep, 1e-3)
+            runs = itertools.chain([call], itertools.repeat(pause))
+            return tuner._do_bench(lambda: next(runs)(), *how, **named)
+
+        return bench
+
+    def clock(tuner: Any) -> Any:
+        old_ways = ("num_warmups", "num_reps", "use_cuda_graph")  # to ask for Triton's own clock
+        own = tuner._do_bench and not any(getattr(tuner, name, None) for name in old_ways)
+        return timed(tuner) if own else untimed(tuner)
+
+    Autotuner.do_bench = property(clock)

@@ -1,16 +1,15 @@
-"""Make Triton's interpreter agree with its compiler: grids, constants, indices of loops, `and` of blocks, sorts.
+"""Make Triton's interpreter agree with its compiler: grids, constants, loop indices, `and` and `max` of blocks, sorts.
 
 Reductions and scans with a function of the submission, which the interpreter calls for one element after another, call
-it for whole blocks.
+it for whole blocks. If it branches, they call it for the elements of each branch.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
-import inspect
-import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ def install() -> None:
     if hasattr(module, "loop_indices"):
         return
     module.loop_indices, module.all_evaluated, module.negated = _loop_indices, _all_evaluated, _negated
+    module.by_element = _by_element
     module.GridExecutor.__init__ = _as_declared(module.GridExecutor.__init__)
     module._implicit_cvt = _with_flags(module._implicit_cvt)
     module.FunctionRewriter.ast_transformer = _Rewriter(module.ASTTransformer())
@@ -131,8 +131,18 @@ def _negated(value: Any) -> Any:
     return value.__not__() if hasattr(value, "handle") and value.handle.data.size > 1 else not value
 
 
+def _by_element(function: Any, *values: Any, **named: Any) -> Any:
+    """Return Python's `max` or `min` as the compiler does: a block's by element."""
+    import triton.language as tl
+
+    if function not in (max, min) or not any(hasattr(value, "handle") for value in values):
+        return function(*values, **named)
+    larger = tl.maximum if function is max else tl.minimum
+    return functools.reduce(lambda one, other: larger(one, other, **named), values)
+
+
 class _Rewriter(ast.NodeTransformer):
-    """Rewrite loops, `and`, `or` and `not` of a kernel, and then let the interpreter's own transformer do the rest.
+    """Rewrite loops, `and`, `or`, `not`, `max` and `min` of a kernel. The interpreter's own transformer does the rest.
 
     The two go over the tree one after the other: Triton 3.9 descends into assignments itself, Triton 3.7 does not.
     """
@@ -150,6 +160,13 @@ class _Rewriter(ast.NodeTransformer):
         if getattr(called, "id", getattr(called, "attr", "")) in _RANGES:
             name = ast.copy_location(ast.Name("loop_indices", ast.Load()), node.iter)
             node.iter = ast.copy_location(ast.Call(name, [node.iter], []), node.iter)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if getattr(node.func, "id", "") in ("max", "min"):
+            node.args.insert(0, node.func)
+            node.func = ast.copy_location(ast.Name("by_element", ast.Load()), node.func)
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
@@ -212,6 +229,7 @@ def _completed(original: Any) -> Any:
     names = [name for name, value in vars(tl.math).items() if tl.core.is_builtin(value) and hasattr(tl.tensor, name)]
     methods: dict[str, Any] = {name: _method(name) for name in names}
     methods["__index__"] = lambda tensor: int(tensor.handle.data.squeeze())
+    methods["__bool__"] = _truth
 
     @functools.wraps(original)
     def patch(tensor: Any, *scope: Any) -> None:
@@ -228,35 +246,73 @@ def _method(name: str) -> Callable[..., Any]:
     return lambda tensor, *args, **named: getattr(tl.math, name)(tensor, *args, **named)
 
 
+class _Branches(BaseException):
+    """A condition is true for some elements of a block. The interpreter would catch an `Exception`."""
+
+    def __init__(self, condition: Any) -> None:
+        super().__init__()
+        self.condition = condition
+
+
+_combining = False  # blocks, by a function for single elements
+
+
+@contextlib.contextmanager
+def _branching() -> Iterator[None]:
+    global _combining
+    before, _combining = _combining, True
+    try:
+        yield
+    finally:
+        _combining = before
+
+
+def _truth(tensor: Any) -> bool:
+    """Return a condition's value. That of a block is true, as in the interpreter, which the compiler refuses."""
+    data = tensor.handle.data
+    if data.size == 1 or (_combining and not data.any()):
+        return bool(data.any())
+    if _combining and not data.all():
+        raise _Branches(data.ravel() != 0)
+    return True
+
+
 def _by_blocks(by_elements: Any, by_blocks: Any) -> Any:
-    """Combine blocks. A function that branches is called for single elements, as before."""
+    """Combine blocks. If a function branches, the elements of each branch are combined apart."""
 
     @functools.wraps(by_elements)
     def combine(self: Any, given: Any) -> Any:
         def combined(left: list[Any], right: list[Any]) -> list[Any]:
-            blocks = [
-                self.to_tensor(data, each.dtype)
-                for half in (left, right)
-                for data, each in zip(half, given, strict=True)
+            shape = left[0].shape
+            found = by_branches([np.broadcast_to(data, shape).ravel() for data in (*left, *right)])
+            return [
+                np.broadcast_to(data, (left[0].size,)).reshape(shape).astype(like.dtype)
+                for data, like in zip(found, left, strict=True)
             ]
-            found = self.combine_fn(*blocks)
-            found = found if isinstance(found, tuple) else (found,)
-            made: list[Any] = [each.handle.data if hasattr(each, "handle") else each for each in found]
-            return [np.broadcast_to(data, like.shape).astype(like.dtype) for data, like in zip(made, left, strict=True)]
 
-        if _branches(self.combine_fn.fn):
-            return by_elements(self, given)
+        def by_branches(data: list[Any]) -> list[Any]:
+            size = data[0].size
+            whole = 1 << (size - 1).bit_length()  # a block's size is a power of two
+            types = (each.dtype for each in (*given, *given))
+            blocks = [self.to_tensor(np.resize(each, whole), dtype) for each, dtype in zip(data, types, strict=True)]
+            try:
+                with _branching():
+                    found = self.combine_fn(*blocks)
+            except _Branches as branches:
+                chosen = branches.condition[:size]
+                halves = [by_branches([each[half] for each in data]) for half in (chosen, ~chosen)]
+                made = [np.empty(size, np.result_type(*pair)) for pair in zip(*halves, strict=True)]
+                for half, some in zip((chosen, ~chosen), halves, strict=True):
+                    for into, each in zip(made, some, strict=True):
+                        into[half] = each
+                return made
+            found = found if isinstance(found, tuple) else (found,)
+            return [np.resize(each.handle.data if hasattr(each, "handle") else each, size) for each in found]
+
         with np.errstate(all="ignore"):
             return by_blocks(self, given, combined)
 
     return combine
-
-
-@functools.cache
-def _branches(function: Callable[..., Any]) -> bool:
-    """Whether the function has an `if`, whose condition the interpreter takes as true for a block."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    return any(isinstance(node, (ast.If, ast.IfExp, ast.While)) for node in ast.walk(tree))
 
 
 def _reduced(self: Any, given: Any, combined: Any) -> list[Any]:

@@ -151,6 +151,8 @@ print(out.tolist(), one.tolist())
         ),
         (_OF_ARRAYS, "[3.0, 3.0] [7.0]"),
         ("print(cuda.get_current_device().MULTIPROCESSOR_COUNT)", "1"),
+        ("print(cuda.gpus[0].MULTIPROCESSOR_COUNT, cuda.select_device(0).WARP_SIZE, cuda.gpus[0].id)", "1 32 0"),
+        ("print(cuda.get_current_device().compute_capability >= (7, 0))", "True"),
         ("print(math.isnan(cuda.device_array(3, np.float32)[2]))", "True"),
     ],
 )

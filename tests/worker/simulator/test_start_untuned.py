@@ -10,6 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 _TUNED = """
+import inspect
+
 import torch
 import triton
 import triton.language as tl
@@ -32,12 +34,17 @@ def tuned(**more):
     kernel[lambda chosen: (triton.cdiv(100, chosen["BLOCK"]),)](out, 100)
     return out.unique().tolist()
 
+if "warmup" in inspect.signature(triton.autotune).parameters:
+    assert tuned(warmup=1, rep=1) == tuned(use_cuda_graph=True) == [32.0]
+ran = []
+tuned(pre_hook=lambda *_, **__: ran.append(1), do_bench=lambda call, quantiles: [call() or 1.0 for _ in range(9)][:3])
+assert len(ran) == 3  # of each configuration, and the launch
 print(tuned(), tuned(do_bench=lambda call, quantiles: (timed.append(1), [3.0 - len(timed)] * 3)[1]), len(timed))
 """
 
 
 def test_the_first_configuration_is_taken(tmp_path: Path) -> None:
-    """No driver is needed, and a learner's own clock is called once per configuration."""
+    """No driver is needed, even by the old ways to ask for Triton's clock; a learner's own is called for each one."""
     script = tmp_path / "tuned.py"
     script.write_text(_TUNED, encoding="utf-8")
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}

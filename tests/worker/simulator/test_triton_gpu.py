@@ -134,11 +134,38 @@ product[(1,)](a, b, c, SIZE=16)
 assert torch.allclose(c.float(), a.float() @ b.float(), rtol=1e-2, atol=1e-2)
 """
 
+_AGGREGATE = """
+from grader.worker.simulator.lacks import said_by
+from triton.language import core
+
+@core._aggregate
+class Span:
+    n: tl.tensor
+
+    def __init__(self, n):
+        self.n = n
+
+    @triton.jit
+    def inside(self, i):
+        return i < self.n
+
+@triton.jit
+def copy(x_ptr, out_ptr, n, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    mask = Span(n).inside(i)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask), mask=mask)
+
+try:
+    copy[(1,)](torch.zeros(32), torch.zeros(32), 30, SIZE=32)
+except Exception as error:
+    assert "The simulator has no method of an `_aggregate`" in said_by(error)[0], error
+"""
+
 
 @pytest.mark.parametrize(
     "text",
-    [_IS_CUDA, _DRIVER, _TARGET, _DO_BENCH, _LIBDEVICE, _BFLOAT16],
-    ids=["is_cuda", "driver", "target", "do_bench", "libdevice", "bfloat16"],
+    [_IS_CUDA, _DRIVER, _TARGET, _DO_BENCH, _LIBDEVICE, _BFLOAT16, _AGGREGATE],
+    ids=["is_cuda", "driver", "target", "do_bench", "libdevice", "bfloat16", "aggregate"],
 )
 def test_a_submission_finds_what_a_gpu_has(tmp_path: Path, text: str) -> None:
     """The text runs to its end: each assertion in it holds."""
