@@ -56,6 +56,7 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from launch_causes.small_programs(evidence)
     yield from launch_causes.small_blocks(evidence)
     yield from launch_causes.few_programs(exercise, source, evidence)
+    yield from launch_causes.last_wave(exercise, evidence)
     yield from launch_causes.low_occupancy(exercise, evidence)
     yield from code_causes.spills(evidence)
     yield from code_causes.capped_registers(source, evidence)

@@ -15,7 +15,8 @@ from grader.verdict import Cause
 from grader.words import plural, time
 
 __all__ = [
-    "few_programs", "host_time", "low_occupancy", "many_launches", "small_blocks", "small_programs", "source_causes",
+    "few_programs", "host_time", "last_wave", "low_occupancy", "many_launches", "small_blocks", "small_programs",
+    "source_causes",
 ]  # fmt: skip
 
 _OF_AN_H100 = 132  # SMs, where the GPU is not known
@@ -23,6 +24,7 @@ _LAUNCHES = 8  # per call
 _BLOCKS_PER_SM, _THREADS_PER_SM = 32, 2048
 _REGISTERS_PER_SM, _SHARED_PER_SM = 65_536, 233_472  # of an H100; a block takes 1 KB of the shared memory itself
 _IDLE_GPU = 1.5  # a call that takes this many times as long as its kernels waits for the host
+_UNEVEN = 1.2  # times as long as if all SMs had the same number of blocks
 _LOW = 0.2  # of the threads that fit on an SM
 _SMALL_PROGRAM = 64  # elements
 _MUCH_LARGER = 4  # of two cases: a grid that does not grow with the problem is the same for both
@@ -129,6 +131,25 @@ def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterato
         )
         cure, at = "Divide the work among more blocks, several per SM", found[-1][1].line if found else None
         yield Cause("few programs", seen, cure, "calls", at, multiprocessors / programs)
+
+
+def last_wave(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
+    """Blocks that cannot be shared out evenly among the SMs, where arithmetic is the limit.
+
+    The blocks of an SM share its arithmetic, so it does not matter here how many of them run at a time.
+    """
+    ran, multiprocessors = evidence.main_kernel, evidence.multiprocessors
+    if exercise.limited_by != "arithmetic" or ran is None or not 0 < multiprocessors < ran.programs:
+        return
+    most = -(-ran.programs // multiprocessors)
+    at_most = most * multiprocessors / ran.programs
+    if at_most >= _UNEVEN:
+        seen = (
+            f"The {plural(ran.programs, 'block')} cannot be shared out evenly among {multiprocessors} SMs: some get "
+            f"{most}, the others {most - 1}, and these are idle during the last wave."
+        )
+        cure = "Choose tiles so that the number of blocks is a multiple of the number of SMs, or a little below one"
+        yield Cause("last wave", seen, cure, "calls", None, at_most)
 
 
 def host_time(evidence: Evidence) -> Iterator[Cause]:

@@ -337,10 +337,13 @@ def _title(explanation: Explanation) -> str:
 def _verdict(explanation: Explanation) -> list[str]:
     """The causes in sentences, or why there are none."""
     if not explanation.ran:
-        return [f"It does not run, or its answers are wrong: `check({explanation.exercise.id})` says why."]
+        why = f"`check({explanation.exercise.id})` says why"
+        return [f"It does not run, takes too long here, or its answers are wrong: {why}."]
     if not explanation.causes:
         found = "The evidence shows no cause of slowness."
-        if explanation.headroom is not None and explanation.headroom >= _SLOW:
+        if explanation.headroom is None:
+            found += " Its speed was not compared with that of a good solution."
+        elif explanation.headroom >= _SLOW:
             found += f" Yet a good solution is {explanation.headroom:.1f}× as fast: look at the kernels below."
         return [found]
     said = [sentence(cause) for cause in explanation.causes[:_CAUSES]]

@@ -126,6 +126,26 @@ def test_a_cap_below_what_fills_an_sm_only_spills() -> None:
     assert all(one.kind != "spills" for one in causes(find("ls_numba_registers"), "@cuda.jit\n", evidence))
 
 
+@pytest.mark.parametrize(
+    ("exercise", "blocks", "named"),
+    [("matmul", 70, True), ("matmul", 116, False), ("matmul", 59 * 8, False), ("square_matrix", 70, False)],
+)
+def test_blocks_that_leave_sms_idle_at_the_end_are_named(exercise: str, blocks: int, named: bool) -> None:
+    """Only where arithmetic is the limit: blocks that wait for memory share it."""
+    evidence = _on_gpu(exercise, 90_000.0, grid=[blocks, 1, 1], microseconds=89_000.0)
+    found = [cause for cause in causes(find(exercise), "", evidence) if cause.kind == "last wave"]
+    assert bool(found) is named
+    if named:
+        assert "The 70 blocks cannot be shared out evenly among 58 SMs: some get 2, the others 1" in found[0].seen
+
+
+def test_an_estimate_without_a_gpu_does_not_call_work_fast() -> None:
+    """No cause was found, and nothing was timed."""
+    found = _evidence("transpose", {"warps": [_WARP]}, {})
+    said = " ".join(explanation_as_text(explain(find("transpose"), "", found)).split())
+    assert "shows no cause of slowness. Its speed was not compared with that of a good solution." in said
+
+
 def test_slow_work_without_a_known_cause_is_said_to_be_slow() -> None:
     """It is four times slower than a good solution, and nothing explains it."""
     evidence = _on_gpu("square_matrix", 9000.0, grid=[4096, 1, 1], occupancy_percent=90.0, microseconds=8900.0)
