@@ -1,4 +1,4 @@
-# right: dataclasses with type hints, of which one is object
+# right: dataclasses with type hints such as object
 # runs: anywhere
 
 from __future__ import annotations
