@@ -405,7 +405,7 @@ report
 # once your function passes its cases: `explain(unblock)`, for example.
 #
 # For each cause that it finds, it names the line in your cell, a fix, the most that the fix can gain, and the evidence.
-# Treat a cause as a hypothesis: fix it, and measure again.
+# Without a GPU, the gain is an estimate. Treat a cause as a hypothesis: fix it, and measure again.
 #
 # With `counters=True` it also runs your function under `ncu`, and adds what the hardware counted, such as the bytes
 # that DRAM moved. It says whether the counters confirm the cause. If `ncu` is missing or not allowed to read them, one
