@@ -23,7 +23,7 @@ def breakdown(exercise: Exercise, source: str, *gathered: Evidence) -> Breakdown
     All of it is bounded: at most 8 lines, of at most `LINE_CHARACTERS` characters.
     """
     simulated = next((each for each in gathered if each.simulated and each.runs), None)
-    run = simulated.by_rows if simulated is not None else None
+    run = simulated.largest_row_major if simulated is not None else None
     on_gpu = next((each for each in gathered if not each.simulated and each.runs), None)
     lines = _lines(source, run) if run is not None else ()
     if on_gpu is not None and (parts := time_parts(exercise, on_gpu, moved_again(exercise, run))):

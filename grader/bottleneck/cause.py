@@ -26,8 +26,7 @@ _UNKNOWN = 2.0  # stands for any other ratio that is not known
 
 def in_times(ratio: float) -> str:
     """Return "2.5 times", or "more than 100 times"."""
-    digits = 0 if ratio >= 9.5 else 1
-    return f"{ratio:.{digits}f} times" if ratio <= _MOST else f"more than {_MOST:.0f} times"
+    return f"{_rounded(ratio)} times"
 
 
 def gain(cause: Cause) -> str:
@@ -37,11 +36,17 @@ def gain(cause: Cause) -> str:
     """
     if cause.at_most is None or cause.at_most < _WORTH:
         return ""
-    large, digits = cause.at_most > _MOST, 0 if cause.at_most >= 9.5 else 1
-    factor = f"more than {_MOST:.0f}×" if large else f"{cause.at_most:.{digits}f}×"
+    faster = f"{_rounded(cause.at_most)}× faster"
     if not cause.timed:
-        return f"estimated {factor} faster, not timed"
-    return f"{factor} faster" if large else f"up to {factor} faster"
+        return f"estimated {faster}, not timed"
+    return faster if cause.at_most > _MOST else f"up to {faster}"
+
+
+def _rounded(ratio: float) -> str:
+    """Return "2.5", "33", or "more than 100"."""
+    if ratio > _MOST:
+        return f"more than {_MOST:.0f}"
+    return f"{ratio:.0f}" if ratio >= 9.5 else f"{ratio:.1f}"
 
 
 def sentence(cause: Cause) -> str:

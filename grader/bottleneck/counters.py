@@ -167,7 +167,8 @@ def _threads(values: Mapping[str, float]) -> Iterator[str]:
 
 def agreement(exercise: Exercise, causes: Iterable[Cause], gathered: Sequence[Evidence], counted: Counted) -> list[str]:
     """For each cause that rests on a model, return whether the counters agree with the model's number."""
-    run = next((each.by_rows for each in gathered if each.simulated and each.by_rows is not None), None)
+    simulated = (each.largest_row_major for each in gathered if each.simulated)
+    run = next(filter(None, simulated), None)
     on_gpu = next((each for each in gathered if not each.simulated), None)
     said = []
     for cause in causes:

@@ -204,7 +204,7 @@ class Evidence:
         return max(self.runs, key=lambda run: run.elements, default=None)
 
     @property
-    def by_rows(self) -> Run | None:
+    def largest_row_major(self) -> Run | None:
         """The largest run without a transposed matrix: no timed case has one, and it makes other lines scattered."""
         plain = [run for run in self.runs if not any(array.transposed for array in run.case.arrays)]
         return max(plain, key=lambda run: run.elements, default=self.largest)

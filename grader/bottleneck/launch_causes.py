@@ -134,7 +134,7 @@ def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterato
 
 
 def last_wave(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
-    """Blocks that cannot be shared out evenly among the SMs, where arithmetic is the limit.
+    """Blocks that cannot be divided evenly among the SMs, where arithmetic is the limit.
 
     The blocks of an SM share its arithmetic, so it does not matter here how many of them run at a time.
     """
@@ -145,10 +145,10 @@ def last_wave(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     at_most = most * multiprocessors / ran.programs
     if at_most >= _UNEVEN:
         seen = (
-            f"The {plural(ran.programs, 'block')} cannot be shared out evenly among {multiprocessors} SMs: some get "
-            f"{most}, the others {most - 1}, and these are idle during the last wave."
+            f"The {plural(ran.programs, 'block')} cannot be divided evenly among {multiprocessors} SMs: some get "
+            f"{most}, while the others get {most - 1} and are idle during the last wave."
         )
-        cure = "Choose tiles so that the number of blocks is a multiple of the number of SMs, or a little below one"
+        cure = "Choose tile sizes that make the number of blocks a multiple of the number of SMs, or slightly less"
         yield Cause("last wave", seen, cure, "calls", None, at_most)
 
 
@@ -211,6 +211,7 @@ _ON_THE_HOST = {"math", "np", "numpy"}
 _BUILDS = {"autotune", "compile", "jit", "load_inline", "RawKernel", "RawModule"}
 _CACHES = {"cache", "lru_cache"}
 _BUILD_EACH_TIME = ("ls_cupy_baseline",)  # the rung before the cached one
+_PLACES = 8  # of a kind that are searched for loops: the text is untrusted
 _STATEMENT, _USUAL_BLOCK = 2000, 256  # characters at most; threads
 _TO_THE_HOST = ("asnumpy", "copy_to_host", "get")  # of arrays of CuPy and Numba
 _SYNCHRONIZES = re.compile(r"\b(cuda(?:Device|Stream)Synchronize)\(")
@@ -242,19 +243,19 @@ def _in_cuda(text: str) -> Iterator[Cause]:
         seen = "Fewer and fewer threads of each warp take this branch, but the warp takes as long as if all did."
         cure = "Keep neighbouring threads working: start with half of them, `threadIdx.x < step`, and halve `step`"
         yield Cause("divergence", seen, cure, "source", line(found.start()))
-    for name in list(dict.fromkeys(_ONE_THREAD.findall(text)))[:_LAUNCHES]:
+    for name in list(dict.fromkeys(_ONE_THREAD.findall(text)))[:_PLACES]:
         kernel = re.search(rf"\bvoid\s+{name}\(.*?(?=\b__global__|\bextern)", text, re.DOTALL)
         if kernel is not None and (loop := _LOOP.search(text, kernel.start(), kernel.end())):
             seen = f"`{name}` runs this loop in a single thread, and the rest of the GPU is idle."
             cure = "Divide the loop among the threads of a block, or add up fewer values"
             yield Cause("serial tail", seen, cure, "source", line(loop.start()))
     alone = []
-    for found in islice(_THREAD_0.finditer(text), _LAUNCHES):
+    for found in islice(_THREAD_0.finditer(text), _PLACES):
         loop = _UP_TO.search(text, found.end(), _end_of_statement(text, found.end()))
         if loop is not None and (turns := _turns(text, found.start(), loop[1])) > WARP:
             alone.append((turns, loop.start()))
     if alone:
-        seen = "Thread 0 runs this loop alone, and the other threads of its block wait or are done."
+        seen = "Thread 0 runs this loop alone, while the other threads of its block wait or have finished."
         cure = "Divide the loop among the threads of the block, or add up fewer values"
         yield Cause("serial tail", seen, cure, "source", line(max(alone)[1]))
 
@@ -303,9 +304,7 @@ def _wait(called: str, line: int) -> Cause:
     if called.lower().endswith("synchronize"):
         cure = "Remove it: the GPU runs its work in order anyway"
     elif called.endswith(_TO_THE_HOST):
-        cure = (
-            "Leave the values on the GPU, and pass its arrays to the kernel: each copy to the host and back takes time"
-        )
+        cure = "Leave the values on the GPU and pass device arrays to the kernel: each copy to the host takes time"
     return Cause("waits for the GPU", f"`{called}()` makes the host wait for the GPU.", cure, "source", line)
 
 

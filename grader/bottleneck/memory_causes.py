@@ -38,7 +38,7 @@ _IDLE = 0.6  # of the elements of a block
 
 def wasted_sectors(evidence: Evidence) -> Iterator[Cause]:
     """A line whose warps touch more sectors than their elements fill."""
-    run = evidence.by_rows
+    run = evidence.largest_row_major
     if run is None:
         return
     yield from _of_blocks(run)

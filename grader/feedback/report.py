@@ -338,11 +338,11 @@ def _verdict(explanation: Explanation) -> list[str]:
     """The causes in sentences, or why there are none."""
     if not explanation.ran:
         why = f"`check({explanation.exercise.id})` says why"
-        return [f"It does not run, takes too long here, or its answers are wrong: {why}."]
+        return [f"It does not run, takes too long here, or gives wrong answers: {why}."]
     if not explanation.causes:
         found = "The evidence shows no cause of slowness."
         if explanation.headroom is None:
-            found += " Its speed was not compared with that of a good solution."
+            found += " The speed was not compared with that of a good solution."
         elif explanation.headroom >= _SLOW:
             found += f" Yet a good solution is {explanation.headroom:.1f}× as fast: look at the kernels below."
         return [found]

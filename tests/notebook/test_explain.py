@@ -47,7 +47,7 @@ def test_what_is_not_right_is_not_explained(notebook: Any, judge: Any, monkeypat
     notebook.run("def softmax(x, out):\n    pass\n")
 
     assert notebook.run("explain(softmax)").success
-    assert "takes too long here, or its answers are wrong: `check(softmax)` says why" in " ".join(notebook.text.split())
+    assert "takes too long here, or gives wrong answers: `check(softmax)` says why" in " ".join(notebook.text.split())
 
 
 def test_a_missed_gate_is_explained_in_the_report_of_check(notebook: Any, judge: Any) -> None:

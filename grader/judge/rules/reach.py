@@ -142,16 +142,15 @@ def _hints(nodes: list[ast.AST]) -> set[ast.AST]:
     found: set[ast.AST] = set()
     for node in nodes:
         match node:
-            case ast.arg(annotation=ast.expr() as hint) | ast.AnnAssign(annotation=hint):
-                pass
-            case ast.FunctionDef(returns=ast.expr() as hint):
-                pass
+            case (
+                ast.arg(annotation=ast.expr() as hint)
+                | ast.AnnAssign(annotation=hint)
+                | ast.FunctionDef(returns=ast.expr() as hint)
+            ):
+                named = (each for each in ast.walk(hint) if isinstance(each, ast.Name))
+                found |= {each for each in named if each.id in ("object", "type")}
             case ast.ClassDef(bases=bases):
                 found |= {base for base in bases if isinstance(base, ast.Name) and base.id == "object"}
-                continue
-            case _:
-                continue
-        found |= {each for each in ast.walk(hint) if isinstance(each, ast.Name) and each.id in ("object", "type")}
     return found
 
 

@@ -200,7 +200,7 @@ def _span(tensor: Any) -> int:
 def take_first() -> None:
     """Let every autotuner without its own clock take its first configuration, because nothing can be timed here.
 
-    For a clock of its own, only the first run of each configuration is one. The others pause for a millisecond.
+    An autotuner's own clock runs each configuration once. In its other runs it measures a pause of a millisecond.
     """
     from triton.runtime.autotuner import Autotuner
 

@@ -35,8 +35,8 @@ def install() -> None:
     module._patch_lang_tensor = _with_index(module._patch_lang_tensor)
     _sort_by_numpy()
     module._patch_lang_tensor = _completed(module._patch_lang_tensor)
-    module.ReduceOps.generic_reduce = _by_blocks(module.ReduceOps.generic_reduce, _reduced)
-    module.ScanOps.generic_scan = _by_blocks(module.ScanOps.generic_scan, _scanned)
+    module.ReduceOps.generic_reduce = _by_blocks(_reduced)
+    module.ScanOps.generic_scan = _by_blocks(_scanned)
 
 
 def _as_declared(original: Any) -> Any:
@@ -268,27 +268,23 @@ def _branching() -> Iterator[None]:
 
 
 def _truth(tensor: Any) -> bool:
-    """Return a condition's value. That of a block is true, as in the interpreter, which the compiler refuses."""
+    """Return a condition's value. The compiler refuses that of a block, and the interpreter takes it as true."""
     data = tensor.handle.data
-    if data.size == 1 or (_combining and not data.any()):
-        return bool(data.any())
-    if _combining and not data.all():
+    if data.size > 1 and not _combining:
+        return True
+    if data.any() != data.all():
         raise _Branches(data.ravel() != 0)
-    return True
+    return bool(data.any())
 
 
-def _by_blocks(by_elements: Any, by_blocks: Any) -> Any:
+def _by_blocks(by_blocks: Any) -> Any:
     """Combine blocks. If a function branches, the elements of each branch are combined apart."""
 
-    @functools.wraps(by_elements)
     def combine(self: Any, given: Any) -> Any:
         def combined(left: list[Any], right: list[Any]) -> list[Any]:
             shape = left[0].shape
             found = by_branches([np.broadcast_to(data, shape).ravel() for data in (*left, *right)])
-            return [
-                np.broadcast_to(data, (left[0].size,)).reshape(shape).astype(like.dtype)
-                for data, like in zip(found, left, strict=True)
-            ]
+            return [data.reshape(shape).astype(like.dtype) for data, like in zip(found, left, strict=True)]
 
         def by_branches(data: list[Any]) -> list[Any]:
             size = data[0].size

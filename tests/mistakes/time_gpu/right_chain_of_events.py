@@ -1,4 +1,4 @@
-# right: an event between two calls each, and no garbage collection meanwhile
+# right: an event between consecutive calls, with garbage collection off
 # runs: anywhere
 
 import gc

@@ -172,6 +172,6 @@ static cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, di
 }
 [[maybe_unused]] static cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t = 0, cudaStream_t = nullptr,
                                                      int line = __builtin_LINE()) {
-    cuda_on_cpu::lacks("`cudaLaunchKernel` for a `void*` that was stored before", line);
+    cuda_on_cpu::lacks("`cudaLaunchKernel` for a kernel that is stored as a `void*`", line);
     return cudaErrorLaunchFailure;
 }
