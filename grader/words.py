@@ -37,11 +37,13 @@ def kernel_name(signature: str, limit: int = 60) -> str:
 
 
 def _demangled(name: str) -> str:
-    """The last part of a mangled C++ name: of `_ZN10submission5powerE…`, or of `_Z5powerPKf`."""
+    """The last part of a mangled C++ name: of `_ZN10submission5powerE…`, or of `_Z5powerPKf`, whose types follow."""
     found, at = name, re.match(r"_ZN?(?=[0-9])", name)
     rest = name[at.end() :] if at else ""
     while (length := re.match(r"[0-9]{1,3}", rest)) is not None:
         found, rest = rest[length.end() :][: int(length[0])], rest[length.end() + int(length[0]) :]
+        if not name.startswith("_ZN"):
+            break
     return found or name
 
 

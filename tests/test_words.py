@@ -37,5 +37,6 @@ def test_a_kernels_name_is_cut_out_of_its_signature() -> None:
     assert kernel_name("void at::native::fill<(int)4, (bool)1, (int)-1>(int, float)") == "fill<4, 1, -1>"
     assert kernel_name("Memcpy DtoD (Device -> Device)") == "Memcpy DtoD"
     assert kernel_name("_Z5powerPKfPfii") == "power"
+    assert kernel_name("_Z5power6float4Pf") == "power"
     assert kernel_name("_ZN10submission5build12_3clocals_3e5powerB2v1B92cw51c") == "power"
     assert kernel_name("_Z") == "_Z"

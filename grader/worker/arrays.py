@@ -63,7 +63,9 @@ def _function_of(entry: Any) -> Any:
     while isinstance(entry, functools.partial):
         entry = entry.func
     function = entry if hasattr(entry, "__globals__") or hasattr(entry, "__wrapped__") else type(entry).__call__
-    return inspect.unwrap(function)
+    with contextlib.suppress(ValueError):  # it wraps itself
+        return inspect.unwrap(function)
+    return function
 
 
 def _arrays(library: str, make: Callable[[Any], Any], tensors: tuple[Any, ...]) -> list[Any]:

@@ -32,10 +32,11 @@ def test_the_language_is_that_of_what_was_imported(held: dict[str, Any], wanted:
         "class Work:\n    def run(self): pass\nentry = Work().run",
         "entry = torch.no_grad()(work)",
         "entry = functools.cache(work)",
+        "entry = functools.wraps(work)(work)",
     ],
 )
 def test_an_entry_may_be_any_callable(text: str) -> None:
-    """A partial, an object, a method, and what a decorator has made."""
+    """A partial, an object, a method, and what a decorator has made, even of the function itself."""
     scope = {"cp": module("cupy"), "functools": functools, "torch": torch}
     exec(f"def work(*arguments): pass\n{text}", scope)
     assert language(scope["entry"]) == "cupy"  # type: ignore[arg-type]

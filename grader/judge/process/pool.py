@@ -61,7 +61,7 @@ class Pool:
         self._guard = threading.Lock()
         self._still = threading.Lock()  # held within `still()`, and while a worker is created
         self.slowness = 1.0  # the factor of all time limits on this host
-        self.profiled = False  # whether workers have the profiler ready: see `grader.worker.gpu_start.warm`
+        self._profiled = False
         self._in_hand: Worker | None = None  # the last one taken
         self._used = False  # whether a submission has run
         self._closing = False
@@ -79,6 +79,17 @@ class Pool:
             finally:
                 for worker in others:
                     worker.release()
+
+    @property
+    def profiled(self) -> bool:
+        """Whether workers have the profiler ready: see `grader.worker.gpu_start.warm`."""
+        return self._profiled
+
+    @profiled.setter
+    def profiled(self, profiled: bool) -> None:
+        if self._profiled and not profiled:
+            self.evict()  # what such a worker has loaded ahead must not be timed in it
+        self._profiled = profiled
 
     @property
     def busy(self) -> bool:

@@ -39,6 +39,7 @@ _TOOLS = re.compile(  # noted whatever they are applied to
 )
 _BY_NAME = {"builtins.getattr", "builtins.hasattr"}
 _BARE = {*_BY_NAME, "builtins.setattr", "builtins.type", "builtins.object"}
+_COMPUTES = ast.Call, ast.Lambda, ast.NamedExpr, ast.comprehension  # in a type hint, which is an expression
 _DUNDER = re.compile(r"__\w+__")
 _ORDINARY = words("__init__ __name__ __doc__ __version__ __enter__ __exit__ __main__ __file__ __getattr__")
 _MAY_BE_SET = words("__name__ __doc__")
@@ -138,7 +139,7 @@ def inside(names: Names) -> Iterator[Note]:
 
 
 def _hints(nodes: list[ast.AST]) -> set[ast.AST]:
-    """Each `object` or `type` of a type hint, and each `object` that a class inherits from."""
+    """Each `object` or `type` of a type hint that only names types, and each `object` that a class inherits from."""
     found: set[ast.AST] = set()
     for node in nodes:
         match node:
@@ -147,8 +148,9 @@ def _hints(nodes: list[ast.AST]) -> set[ast.AST]:
                 | ast.AnnAssign(annotation=hint)
                 | ast.FunctionDef(returns=ast.expr() as hint)
             ):
-                named = (each for each in ast.walk(hint) if isinstance(each, ast.Name))
-                found |= {each for each in named if each.id in ("object", "type")}
+                within = [*ast.walk(hint)]
+                if not any(isinstance(each, _COMPUTES) for each in within):
+                    found |= {each for each in within if isinstance(each, ast.Name) and each.id in ("object", "type")}
             case ast.ClassDef(bases=bases):
                 found |= {base for base in bases if isinstance(base, ast.Name) and base.id == "object"}
     return found

@@ -63,8 +63,8 @@ def flags_with_torch() -> list[str]:
     return [*kept, "-fno-sanitize=alignment,bounds", "-DCUDA_ON_CPU_TORCH"]
 
 
-_MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+)(?:=(.*))?\Z", re.DOTALL)
-_TO_VOID = re.compile(r"\((?:const)?void(?:const)?\*\)|(?:reinterpret|static)_cast<(?:const)?void(?:const)?\*>")
+_MACRO = re.compile(r"(?:-D|--?define-macro=)(\w+(?:\([^()]*\))?)(?:=(.*))?\Z", re.DOTALL)
+_TO_VOID = re.compile(r"\((?:const)?void(?:const)?\*\)|reinterpret_cast<(?:const)?void(?:const)?\*>")
 _WORDS = {
     "__noinline__": "__attribute__((noinline))",  # not a macro, because libstdc++ uses this word
     "kCUDA": "kCPU",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
+import inspect
 import linecache
 import os
 import re
@@ -131,7 +132,7 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
     cause = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    if getattr(getattr(cause, "obj", None), "__triton_aggregate__", False):  # the interpreter leaves out its methods
+    if isinstance(cause, AttributeError) and _is_of_aggregate(cause):
         return sentence("method of an `_aggregate`"), None
     if of_numba := _OF_NUMBA.search(str(error)):
         return sentence(f"`cuda.{of_numba[1]}`"), None
@@ -167,6 +168,15 @@ def said_by(error: BaseException) -> tuple[str, None] | None:
     if str(getattr(function, "__module__", "")).startswith(_FUNCTIONS_OF_GPUS):  # Triton wants its compiler for them
         return sentence(f"`{getattr(function, '__name__', 'function of a GPU')}`"), None
     return None
+
+
+def _is_of_aggregate(error: AttributeError) -> bool:
+    """Whether the learner's class has what its Triton aggregate does not: the interpreter leaves out the methods."""
+    kind = error.obj if isinstance(error.obj, type) else type(error.obj)
+    made = getattr(kind, "__new__", None)
+    if not getattr(kind, "__triton_aggregate__", False) or not inspect.isfunction(made):
+        return False
+    return hasattr(inspect.getclosurevars(made).nonlocals.get("cls"), error.name or "")
 
 
 def _stops_without_a_gpu(frame: FrameType, line: int) -> bool:

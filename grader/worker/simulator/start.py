@@ -11,6 +11,7 @@ import inspect
 import itertools
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -126,10 +127,11 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         cell = cell_of_caller()
         headers = [] if call.get("no_implicit_headers") else ["#include <torch/extension.h>"]
         nvccs = call.pop("extra_cuda_cflags", None) or []
+        words = _after_the_shell(nvccs)
         call["cpp_sources"] = [
             '#include "cuda_on_cpu.h"',
             *headers,
-            *macros_of(nvccs),
+            *macros_of(words),
             *(_translated(source, "cpp_source", cell) for source in sources_of(call.get("cpp_sources"))),
             *(_translated(source, "cuda_source", cell) for source in cuda_sources),
             '#line 1 "binding"',
@@ -146,7 +148,7 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         call["extra_ldflags"] = [*libraries, *parts.objects]
         call["with_cuda"] = False
         for source in cuda_sources:
-            cuda_compiled.start(source, cell, nvccs)
+            cuda_compiled.start(source, cell, words)
         try:
             extension = original(**call)
         except RuntimeError as error:
@@ -157,6 +159,14 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         return extension
 
     return load_inline
+
+
+def _after_the_shell(flags: Sequence[str]) -> list[str]:
+    """Return the flags as nvcc gets them: PyTorch passes them through a shell, which removes quotes."""
+    try:
+        return shlex.split(" ".join(flags))
+    except ValueError:  # a quote is not closed
+        return list(flags)
 
 
 def _translated(source: str, name: str, cell: str) -> str:

@@ -534,6 +534,18 @@ def test_a_worker_with_the_profiler_waits_for_the_next_question_and_is_not_grade
     assert len(workers.made) == made
 
 
+def test_what_was_loaded_ahead_with_the_profiler_is_loaded_again_to_be_graded(pool):
+    """An explanation of one submission is interrupted, and then the next one is graded instead of explained."""
+    here = pool(cores=16)
+    here.profiled = True
+    here.reset()
+    here.expect([(source("asked"), ADD), (source("next"), ADD)])
+    assert here.take(source("asked"), ADD).worker.profiler
+    here.profiled = False
+    here.expect([(source("next"), ADD)])
+    assert not here.take(source("next"), ADD).worker.profiler
+
+
 def test_a_worker_starts_as_it_was_asked_for(pool, workers):
     """Another question, which comes while it imports, does not change that."""
     here = pool(cores=2)

@@ -119,6 +119,13 @@ from functools import partial
     class Meta(type): pass
 ## getattr in a hint -> `getattr`
     def helper(work: getattr): return work
+## a hint that names a type again -> `type`
+    def helper(work: (kind := type)): return work
+    return kind
+## a hint that is a call -> `object`
+    kept = []
+    def helper(work: kept.append(object)): return work
+    return kept[0]
 ## a pattern for anything -> `object`
     match function:
         case object(func=inner): return inner

@@ -204,8 +204,9 @@ def test_a_lambda_for_the_gpu_needs_a_word_and_a_flag(host, says, with_flag):
 
 def test_the_macros_of_nvccs_flags_are_defined():
     """Without them, an `#error` or another branch would be compiled."""
-    source = "#if !defined(T) || WIDTH != 4\n#error no type\n#endif\n__global__ void kernel(T* x) { x[WIDTH] = 0; }\n"
-    assert refusal(source, "", ("-O3", "-DT=float", "-D", "WIDTH=4")) == ""
+    checked = "#if !defined(T) || WIDTH != 4 || TWICE(2) != WIDTH\n#error no type\n#endif\n"
+    source = f"{checked}__global__ void kernel(T* x) {{ x[WIDTH] = 0; }}\n"
+    assert refusal(source, "", ("-O3", "-DT=float", "-D", "WIDTH=4", "-DTWICE(x)=(2*(x))")) == ""
 
 
 @pytest.mark.parametrize(

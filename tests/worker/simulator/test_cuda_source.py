@@ -371,6 +371,7 @@ def launch_of_braces(kernel: str, config: str, arguments: str) -> str:
             "cudaLaunchKernel(\n reinterpret_cast<const void*>(&k), g);",
             f"cudaLaunchKernel(\n {' ' * 7}(&k), g);",
         ),
+        ("cudaLaunchKernel(static_cast<void*>(k), g);", "cudaLaunchKernel(static_cast<void*>(k), g);"),
         ("cudaLaunchKernel((void**)k, g);", "cudaLaunchKernel((void**)k, g);"),
     ],
 )

@@ -39,7 +39,7 @@ import ctypes
 from torch.utils.cpp_extension import load_inline
 
 cuda_source = r"""{KERNEL}{LAUNCHER}"""
-library = ctypes.CDLL(load_inline("square", cpp_sources="", cuda_sources=cuda_source, extra_cuda_cflags=["-O3", "--use_fast_math", "-DSIDE_LIMIT=32", "-DT=float"],
+library = ctypes.CDLL(load_inline("square", cpp_sources="", cuda_sources=cuda_source, extra_cuda_cflags=["-O3", "--use_fast_math", "-DSIDE_LIMIT=32", "-DT='float'"],
                                   no_implicit_headers=True, is_python_module=False))
 library.square.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int]
 library.square.restype = ctypes.c_char_p

@@ -159,6 +159,17 @@ try:
     copy[(1,)](torch.zeros(32), torch.zeros(32), 30, SIZE=32)
 except Exception as error:
     assert "The simulator has no method of an `_aggregate`" in said_by(error)[0], error
+
+@triton.jit
+def misspelt(x_ptr, n):
+    tl.store(x_ptr, Span(n).m)
+
+try:
+    misspelt[(1,)](torch.zeros(32), 30)
+except Exception as error:
+    assert said_by(error) is None, error
+else:
+    raise AssertionError
 """
 
 
