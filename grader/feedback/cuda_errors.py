@@ -306,7 +306,7 @@ SIMULATOR: tuple[Meaning, ...] = (
         cell=r"\b(?:float|double|int|char)\s*\*\s*\*\s*\w+\s*[,)]",
     ),
     Meaning(
-        r"Outside: ",
+        r"Outside: (?!.* in no array that the kernel was given)",  # there the cell's text may tell more
         "A kernel accessed memory outside its buffers.",
         "Check every index against the bounds before you use it, with an `if`.",
     ),

@@ -293,11 +293,6 @@ TRITON: tuple[Meaning, ...] = (
         "If `{0}` is yours, write `@triton.jit` above it. Otherwise use one from `triton.language`.",
     ),
     Meaning(
-        r"'function' object has no attribute 'fn'",
-        "The function that combines two elements is a plain Python function or a lambda.",
-        "Define it with `def`, and write `@triton.jit` above it.",
-    ),
-    Meaning(
         r"Unsupported function referenced|must be (?:Tensor|real number), not tensor"
         r"|only 0-dimensional arrays can be converted",
         "A kernel called a function that is not part of Triton.",

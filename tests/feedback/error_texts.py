@@ -485,7 +485,6 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("AssertionError: Input shapes should have M >= 1, N >= 1 and K >= 16", "at least 1 × 1 elements, and 16"),
     ("AttributeError(\"module 'triton.language' has no attribute 'softmaxx'\")", "`tl.softmaxx` does not exist"),
     ("RuntimeError: Unsupported function referenced: <function offsets_of>", "`@triton.jit` above it"),
-    ("AttributeError: 'function' object has no attribute 'fn'", "Define it with `def`"),
     ("<ufunc 'sqrt'>", "Numba has no `np.sqrt`"),
     ("RuntimeError: Unsupported function referenced: <built-in method exp of type object at 0x7f>", "`tl.exp`"),
     (

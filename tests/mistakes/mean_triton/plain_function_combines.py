@@ -1,6 +1,5 @@
 # mistake: `tl.reduce` gets a function without @triton.jit
-# says: The function that combines two elements is a plain Python function or a lambda.
-# on_gpu: `plus` is a plain Python function
+# says: `plus` is a plain Python function
 # runs: anywhere
 
 import triton
