@@ -409,7 +409,7 @@ def test_a_product_that_loses_speed_with_size_has_no_grouped_order() -> None:
 
 
 def test_only_a_measured_time_bounds_a_gain() -> None:
-    """In the corpus, cures often bring more than counts let expect: without a time, the gain is an estimate."""
+    """In the corpus, cures often gain more than the counts suggest: without a time, the gain is an estimate."""
     found = Cause("few programs", "", "", "calls", None, 8.25)
     assert gain(ranked([found])[0]) == "estimated 8.2× faster, not timed"
     assert gain(ranked([found], 95.0)[0]) == "up to 95× faster"

@@ -62,7 +62,7 @@ def test_a_missed_gate_is_explained() -> None:
 
 
 def test_a_missed_gate_is_shown_on_the_roofline() -> None:
-    """As a picture with a text that says the same, and as text; not if the ceilings are not known, nor if it passed."""
+    """There is a picture, and a text that says the same. Unknown ceilings and a passed gate show neither."""
     slow = ALL["slow_and_why"]
     known = replace(slow.environment, peak_tflops=50.0)
     html, text = as_html(replace(slow, environment=known)), as_text(replace(slow, environment=known))

@@ -524,7 +524,7 @@ def test_a_worker_with_the_profiler_waits_for_the_next_question_and_is_not_grade
     """The profiler makes each launch longer, so what is timed must not have it."""
     here = pool(cores=2)
     here.profiled = True
-    assert not here.take(source("first"), ADD).worker.profiler  # one that was ready without it does not keep waiting
+    assert not here.take(source("first"), ADD).worker.profiler  # a plain one was ready
     here.refill()
     here.profiled = False
     assert not here.take(source("graded"), ADD).worker.profiler

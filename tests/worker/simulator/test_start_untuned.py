@@ -44,7 +44,7 @@ print(tuned(), tuned(do_bench=lambda call, quantiles: (timed.append(1), [3.0 - l
 
 
 def test_the_first_configuration_is_taken(tmp_path: Path) -> None:
-    """No driver is needed, even by the old ways to ask for Triton's clock; a learner's own is called for each one."""
+    """No driver is needed, and the old options for Triton's clock change nothing. A learner's own clock is called."""
     script = tmp_path / "tuned.py"
     script.write_text(_TUNED, encoding="utf-8")
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
