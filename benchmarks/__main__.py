@@ -40,7 +40,7 @@ PARTS = {
     "throughput:bare_ours": "throughput.bare_ours", "throughput:bare_stock": "throughput.bare_stock",
     "throughput:gpus": "throughput.gpus", "throughput:stages": "stages.stages",
     "throughput:kernels": "stages.kernel_looks",
-    "clock:practice": "practice.practice", "slow:again": "slow.again",
+    "clock:practice": "practice.practice", "slow:again": "slow.again", "slow:why": "slow.why",
     "matmuls:sweep": "matmuls.sweep", "bytes:divergence": "bytes.divergence",
 }  # fmt: skip
 _WITH_PLOTS = {"kernels", "loop", "builds"}  # a whole run of these also records the copy that shares refer to

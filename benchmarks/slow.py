@@ -2,11 +2,12 @@
 
     python -m benchmarks slow
     python -m benchmarks slow:again
+    python -m benchmarks slow:why
     python -m benchmarks.slow simulator|cuda [--at-once N]
     python -m benchmarks.slow show|record
 
-The first two need a GPU; `slow:again` times `explain` twice on each text that took long. The third form gathers only
-the evidence of one device. `show` prints what the evidence so far says about each file, and `record` makes the rows
+The first three need a GPU. `slow:again` times `explain` twice on each text that took long, and `slow:why` times what a
+class pays: grading a slow text, and then its causes. The fourth form gathers only the evidence of one device. `show` prints what the evidence so far says about each file, and `record` makes the rows
 from it again, after a change to the causes.
 
 The evidence about each text is a line of `results/slow/<gpu or simulator>.jsonl`. A later run gathers only what is new
@@ -260,6 +261,29 @@ def again(recorder: Recorder) -> None:
                 seconds = time.monotonic() - begun
                 print(f"{text.name:40} {number} {seconds:6.1f} s", flush=True)
                 recorder.add("slow/seconds", text.name, f"{number}_s", "s", seconds)
+
+
+def why(recorder: Recorder) -> None:
+    """Rows `slow/why`: grading one slow text of each exercise, and then asking the simulator for its causes."""
+    limit, slow_ones = Limit(600), {each.exercise: each for each in reversed(corpus())}
+    with Judge("cuda") as judge:
+        for each in slow_ones.values():
+            if not limit.allows(_FILE_S):
+                print(f"{each.name} and those after it were not graded: no time is left.")
+                return
+            begun = time.monotonic()
+            verdict = judge.grade(each.source, each.exercise)
+            graded = time.monotonic()
+            judge.with_why(verdict, each.source)
+            seconds = time.monotonic() - graded
+            missed = any(gate.outcome == "failed" for gate in verdict.gates)
+            print(
+                f"{each.name:40} {graded - begun:6.1f} s {seconds:6.1f} s {'' if missed else 'no gate missed'}",
+                flush=True,
+            )
+            if missed:
+                recorder.add("slow/why", each.name, "grade_s", "s", graded - begun)
+                recorder.add("slow/why", each.name, "why_s", "s", seconds)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -86,15 +86,19 @@ def _seen(exercise: Exercise, gathered: Sequence[Evidence]) -> list[str]:
     for evidence in gathered:
         run = evidence.largest
         if run is not None:
-            where = "in the simulator" if evidence.simulated else "on the GPU"
-            said.append(f"Observed {where}, in the case “{run.case.name}”:")
-            said += [
+            observed = [
                 f"{_name(launch.kernel)}launched {_often(launch.count)} in line {launch.line or '?'}: "
                 f"{plural(launch.programs, 'block')} of {plural(launch.threads, 'thread')}."
                 for launch in run.launches
             ]
+            if run.operations:
+                names = ", ".join(dict.fromkeys(f"`{each.name}`" for each in run.operations))
+                calls = sum(each.count for each in run.operations)
+                observed.append(f"Operations of torch were called {_often(calls)}: {names}.")
             if run.us is not None:
-                said.append(f"A call took {time(run.us)}, from its start on the GPU to its end there.")
+                observed.append(f"A call took {time(run.us)}, from its start on the GPU to its end there.")
+            where = "in the simulator" if evidence.simulated else "on the GPU"
+            said += [f"Observed {where}, in the case “{run.case.name}”:", *observed] if observed else []
         if (least := roofline_us(exercise, evidence)) is not None:
             said.append(f"By the ceilings of this GPU, it cannot take less than {time(least)}.")
         if (good := good_us(exercise, evidence)) is not None:
@@ -112,7 +116,7 @@ def _name(kernel: str) -> str:
 
 
 def _often(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _of_kernel(kernel: Kernel) -> str:
