@@ -29,7 +29,8 @@ _BENCHES_S = {  # time limits of benches; the others have `_BENCH_S`
     "clock:noise": 180, "clock:looks": 180, "clock:streams": 180, "flips": 560, "throughput:ours": 560,
     "throughput:stock": 560, "throughput:stages": 180, "throughput:kernels": 400,
     "throughput:gpus": 560, "clock:practice": 560, "throughput:bare_ours": 300, "throughput:bare_stock": 560,
-    "slow": 440, "slow:again": 400, "slow:why": 400, "soak": 560, "kills": 560, "serve": 320, "loop": 200, "matmuls:sweep": 500,
+    "slow": 440, "slow:again": 400, "slow:why": 400, "soak": 560, "kills": 560, "serve": 320, "loop": 200,
+    "matmuls:sweep": 500,
 }  # fmt: skip
 _BENCH_S = 90
 START_AND_WRITE_S = 25.0  # of a bench's limit, for its start and its rows
