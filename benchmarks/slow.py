@@ -6,9 +6,10 @@
     python -m benchmarks.slow simulator|cuda [--at-once N]
     python -m benchmarks.slow show|record
 
-The first three need a GPU. `slow:again` times `explain` twice on each text that took long. `slow:why` times what a class
-pays: grading a slow text, and then its causes. The fourth form gathers only the evidence of one device. `show` prints
-what the evidence so far says about each file, and `record` makes the rows from it again, after a change to the causes.
+The first three need a GPU. `slow:again` times `explain` twice on each text that took long. `slow:why` times what a
+class pays: grading a slow text, and then its causes. The fourth form gathers only the evidence of one device. `show`
+prints what the evidence so far says about each file, and `record` makes the rows from it again, after a change to the
+causes.
 
 The evidence about each text is a line of `results/slow/<gpu or simulator>.jsonl`. A later run gathers only what is new
 or changed.
