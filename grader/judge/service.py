@@ -91,17 +91,25 @@ class Judge:
     def with_why(self, verdict: Verdict, source: str, *, progress: Progress | None = None) -> Verdict:
         """Return the verdict with what the simulator tells about its missed gates; as it is if that tells nothing.
 
-        The simulator's judge ends here: starting its next worker would disturb the timing of the next submission.
+        The simulator's judge stays for the next question.
         """
         if not any(gate.outcome == "failed" for gate in verdict.gates):
             return verdict
         self._simulator = self._simulator or Judge("simulator", self._sandbox)
-        # The points are known, even if this fails, for example on a full disk.
-        with contextlib.suppress(Exception), contextlib.closing(self._simulator) as simulator:
-            return with_why(
-                verdict, source, simulator.evidence(source, verdict.exercise, beside_gpu=True, progress=progress)
-            )
-        return verdict
+        try:
+            simulated = self._simulator.evidence(source, verdict.exercise, beside_gpu=True, progress=progress)
+            self._simulator.settle()
+            return with_why(verdict, source, simulated)
+        except Exception:  # the points are known, even if this fails, for example on a full disk
+            self._simulator.close()
+            return verdict
+
+    def settle(self) -> None:
+        """Wait until no worker is starting here, which would disturb what another judge times next.
+
+        Raises as `grade` does.
+        """
+        self._ask({"op": "settle"}, None)
 
     def expect(self, submissions: Sequence[tuple[str, str]]) -> None:
         """Announce the next submissions in order, as pairs of source and exercise id.
@@ -312,10 +320,14 @@ def serve(fd: int, device: str, sandbox: bool | None) -> None:
             request, _ = channel.receive(limit_s=_IDLE_S)
             try:
                 arbiter = arbiter or Arbiter(device, sandbox)
-                exercise = find(request["exercise"])
                 if sick := arbiter.sick():
                     channel.send({"restart": sick})
                     break
+                if request["op"] == "settle":
+                    arbiter.bench.pool.be_still()
+                    channel.send({"settled": True})
+                    continue
+                exercise = find(request["exercise"])
                 upcoming = [(source, find(name)) for source, name in request.get("next", ())]
                 if request["op"] == "grade":
                     options = {"timed": request["timed"], "kernels": request["kernels"], "upcoming": upcoming}

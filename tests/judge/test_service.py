@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -179,10 +180,11 @@ def test_what_is_expected_is_told_in_order_and_forgotten_when_it_is_asked():
 def test_only_a_missed_gate_is_explained_by_the_simulator_and_the_verdict_needs_no_explanation():
     """Passed work asks nobody. If the simulator stops or cannot start, the verdict stays as it is.
 
-    Each time the simulator ends, so that it runs nothing while the next submission is timed.
+    Each time the simulator settles or ends, so that it starts nothing while the next submission is timed.
     """
-    judge, simulator = Told(), SimpleNamespace(asked=[], close=lambda: simulator.asked.append("closed"))
+    judge, simulator = Told(), SimpleNamespace(asked=[])
     judge._simulator = simulator
+    simulator.close, simulator.settle = (partial(simulator.asked.append, word) for word in ("closed", "settled"))
     fails = {"stop": JudgeStopped("It stopped."), "full": OSError("No space left on device"), "odd": KeyError("runs")}
     claims = {"simulated": True, "runs": [], "codes": [{"kernel": "k", "programs": 4096, "spilled": 96}]}
 
@@ -198,7 +200,7 @@ def test_only_a_missed_gate_is_explained_by_the_simulator_and_the_verdict_needs_
     assert judge.with_why(passed, "a") == passed
     assert [judge.with_why(slow, source) for source in fails] == [slow] * 3
     assert [cause.kind for cause in judge.with_why(slow, "b").causes] == ["spills"]
-    assert simulator.asked == ["stop", "closed", "full", "closed", "odd", "closed", "b", "closed"]
+    assert simulator.asked == ["stop", "closed", "full", "closed", "odd", "closed", "b", "settled"]
 
 
 def test_the_simulator_ends_with_its_judge():
@@ -438,6 +440,15 @@ def test_the_process_answers_with_progress_and_a_verdict(served):
     verdict = json.loads(json.dumps(VERDICT))
     assert asked(channel, upcoming="bc") == [{"progress": ["checking", 1, 2]}, {"verdict": verdict}]
     assert made[0].graded == [("a", "vector_add", [("b", "vector_add"), ("c", "vector_add")])]
+
+
+def test_a_settled_judge_has_waited_for_its_workers(served):
+    channel, _, made = served()
+    asked(channel)
+    made[0].bench = SimpleNamespace(pool=SimpleNamespace(be_still=lambda: made[0].graded.append("still")))
+    channel.send({"op": "settle"})
+    assert channel.receive(10)[0] == {"settled": True}
+    assert made[0].graded[1:] == ["still"]
 
 
 def test_a_sick_gpu_is_said_and_nothing_graded_on_it(served):
