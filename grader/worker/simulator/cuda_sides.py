@@ -19,13 +19,17 @@ CALLED = 'calling a __host__ function("{}") from a {} is not allowed'
 EXTENDED = "extended-lambda"
 NEEDS_FLAG = f"__host__ or __device__ annotation on lambda requires --{EXTENDED} nvcc flag"
 _REFERENCE = "a parameter of a __global__ function cannot be a reference"
-_OF_A_TABLE = 'identifier "{}" is undefined in device code: an index that is not constant needs a `__constant__` array'
+_OF_A_TABLE = 'identifier "{}" is undefined in device code: make the array `__constant__`'
 _TEMPLATE = re.compile(r"\btemplate\s*<[^;{}()]*>")
 _VARIABLE = (
     r"(?<!const )(?<!constexpr )\b(?:int|unsigned|size_t|long|short|char|auto|\w+_t)"
     r"\s+(?:\w+[^;,(){{}}]*,\s*)*{}\b\s*[=;:,)]"
 )
 _CONSTANT = r"\bconst(?:expr)?\b[^;,(){{}}=\[]*\b{}\b"
+_CONSTANT_PLACES = {  # in a statement: a declaration, or one of the others
+    "const", "constexpr", "static_assert", "case", "enum", "sizeof", "decltype", "auto", "bool", "char", "short", "int",
+    "long", "unsigned", "float", "double", "size_t",
+}  # fmt: skip
 _OF_A_THREAD = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _OF_STATEMENTS = ("return", "case", "else", "do")
 _NO_TYPE = re.compile(r"\([^()&][^()]*\)|=[^,]*")  # of a function pointer's parameters, or a default argument
@@ -146,7 +150,7 @@ def _references(tokens: list[Token], parts: list[Part]) -> Iterator[tuple[int, s
 
 
 def _tables(tokens: list[Token], parts: list[Part]) -> Iterator[tuple[int, str]]:
-    """Yield where the GPU looks up an element of the host's `constexpr` array with an index that is not constant."""
+    """Yield where the GPU looks up an element of the host's `constexpr` array, outside of what nvcc computes itself."""
     tables: set[str] = set()
     for part in parts:
         words = [each for each in tokens[part.begin : part.end] if not each.blank]
@@ -164,8 +168,18 @@ def _tables(tokens: list[Token], parts: list[Part]) -> Iterator[tuple[int, str]]
                 continue
             index = [each.text for each in tokens[begin : closing(tokens, begin)] if each.kind == "word"]
             varying = [word for word in index if not re.search(_CONSTANT.format(word), function)]
-            if any(word in _OF_A_THREAD or re.search(_VARIABLE.format(word), function) for word in varying):
+            varies = any(word in _OF_A_THREAD or re.search(_VARIABLE.format(word), function) for word in varying)
+            if varies or not _may_be_constant(tokens, at):
                 yield _line(tokens, at), _OF_A_TABLE.format(tokens[at].text)
+
+
+def _may_be_constant(tokens: list[Token], at: int) -> bool:
+    """Whether nvcc may compute what is at `at` itself: in an initial value, a size, a template argument or a label."""
+    words: list[str] = []
+    while at > 0 and tokens[at - 1].text not in (";", "{", "}"):
+        at -= 1
+        words += [] if tokens[at].blank else [tokens[at].text]
+    return words[:1] == ["<"] or not _CONSTANT_PLACES.isdisjoint(words)
 
 
 def _of_a_thread(tokens: list[Token], parts: list[Part]) -> list[tuple[int, str]]:
