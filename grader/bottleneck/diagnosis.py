@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from grader.bottleneck import code_causes, launch_causes, memory_causes
+from grader.bottleneck import code_causes, host_causes, launch_causes, memory_causes, torch_causes
 from grader.bottleneck.cause import ranked
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.time_model import headroom as headroom_on
@@ -52,6 +52,11 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from memory_causes.idle_elements(exercise, evidence)
     yield from memory_causes.small_tiles(exercise, evidence)
     yield from memory_causes.no_grouped_order(exercise, source, evidence)
+    yield from torch_causes.extra_traffic(exercise, evidence)
+    yield from torch_causes.sorting(exercise, evidence)
+    yield from torch_causes.double_precision(exercise, evidence)
+    yield from torch_causes.special_functions(exercise, evidence)
+    yield from host_causes.host_work(exercise, evidence)
     yield from launch_causes.many_launches(evidence)
     yield from launch_causes.small_programs(evidence)
     yield from launch_causes.small_blocks(evidence)

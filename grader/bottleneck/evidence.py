@@ -13,7 +13,7 @@ from typing import Any
 from grader.exercise import Case, Exercise
 from grader.words import kernel_name
 
-__all__ = ["Access", "Code", "Evidence", "Launch", "Operation", "Run", "WarpAccess"]
+__all__ = ["Access", "Code", "Evidence", "Graph", "HostWork", "Launch", "Operation", "Run", "WarpAccess"]
 
 _MOST = 1 << 60
 _CHARACTERS, _SIGNATURE = 60, 300  # of a name, and of a kernel's C++ signature
@@ -104,12 +104,40 @@ class Launch:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of torch that the submission calls, and the bytes that it reads and writes in one call."""
+    """An operation of torch that the submission calls, and the bytes that it reads and writes in one call.
+
+    `double` are those of its results in float64.
+    """
 
     name: str
     line: int | None
     count: int
     bytes: int
+    double: int = 0
+
+
+@dataclass(frozen=True)
+class HostWork:
+    """Work of the host in one call: it "waits" for the GPU, "builds" a kernel, or "asks" for properties of the GPU."""
+
+    kind: str
+    name: str  # of the function that was called or built, or ""
+    line: int | None
+    count: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph that torch.compile captured: how many special functions, and results in float64, each element takes.
+
+    Each count has the line of the first.
+    """
+
+    special: int
+    special_names: str
+    special_line: int | None
+    double: int
+    double_line: int | None
 
 
 @dataclass(frozen=True)
@@ -141,6 +169,7 @@ class Run:
     case: Case
     launches: tuple[Launch, ...] = ()
     operations: tuple[Operation, ...] = ()
+    host: tuple[HostWork, ...] = ()
     us: float | None = None
 
     @property
@@ -160,6 +189,7 @@ class Evidence:
     runs: tuple[Run, ...] = ()
     codes: tuple[Code, ...] = ()
     kernels: tuple[Kernel, ...] = ()
+    graphs: tuple[Graph, ...] = ()
     copy_gbps: float = 0.0
     peak_tflops: float = 0.0
     gpu: str = ""
@@ -181,6 +211,7 @@ class Evidence:
             runs=tuple(runs),
             codes=codes_of(claims["codes"]),
             kernels=tuple(map(_kernel, _dicts(claims.get("kernels")))),
+            graphs=tuple(_graph(one) for one in _dicts(claims["codes"]) if one.get("captured")),
             copy_gbps=_real(machine, "copy_gbps"),
             peak_tflops=_real(machine, "peak_tflops"),
             gpu=_text(machine, "gpu").removeprefix("NVIDIA "),
@@ -214,16 +245,26 @@ def run_of(case: Case, claim: Any) -> Run:
     """Return the run that a worker claims, as far as it is readable."""
     found = claim if isinstance(claim, dict) else {}
     operations = (
-        Operation(_text(one, "name"), _line(one), _number(one, "count"), _number(one, "bytes"))
+        Operation(_text(one, "name"), _line(one), *(_number(one, key) for key in ("count", "bytes", "double")))
         for one in _dicts(found.get("operations"))
     )
     launches = map(_launch, _dicts(found.get("launches")))
-    return Run(case, tuple(launches), tuple(operations), _real(found, "us") or None)
+    host = (
+        HostWork(_text(one, "kind"), _text(one, "name"), _line(one), _number(one, "count"))
+        for one in _dicts(found.get("host"))
+    )
+    return Run(case, tuple(launches), tuple(operations), tuple(host), _real(found, "us") or None)
 
 
 def codes_of(claim: Any) -> tuple[Code, ...]:
     """Return the compiled kernels that a worker claims, each once."""
-    return tuple(dict.fromkeys(map(_code, _dicts(claim))))
+    return tuple(
+        dict.fromkeys(
+            _code(one)
+            for one in _dicts(claim)
+            if (one.get("kernel") or one.get("name")) and not one.get("compiled_again")
+        )
+    )
 
 
 def _sizes(one: dict[str, Any], key: str) -> tuple[int, ...]:
@@ -242,6 +283,16 @@ def _kernel(one: dict[str, Any]) -> Kernel:
         registers=_number(one, "registers"),
         shared=_number(one, "shared"),
         occupancy=_real(one, "occupancy_percent"),
+    )
+
+
+def _graph(one: dict[str, Any]) -> Graph:
+    return Graph(
+        special=_number(one, "special"),
+        special_names=_text(one, "special_names"),
+        special_line=_line(one, "special_line"),
+        double=_number(one, "double_results"),
+        double_line=_line(one, "double_line"),
     )
 
 
@@ -323,6 +374,6 @@ def _real(one: dict[str, Any], key: str) -> float:
     return float(value) if isinstance(value, int | float) and 0 <= value < _MOST else 0.0
 
 
-def _line(one: dict[str, Any]) -> int | None:
-    value = one.get("line")
+def _line(one: dict[str, Any], key: str = "line") -> int | None:
+    value = one.get(key)
     return value if type(value) is int and 0 < value < 1_000_000 else None

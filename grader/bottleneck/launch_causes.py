@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from grader.bottleneck.evidence import WARP, Evidence, Launch, Run
+from grader.bottleneck.host_causes import BUILD_EACH_TIME
 from grader.exercise import Exercise
 from grader.submission.solution_cell import parsed
 from grader.verdict import Cause
@@ -210,8 +211,6 @@ _NUMBERS = {"bool", "float", "int"}
 _ON_THE_HOST = {"math", "np", "numpy"}
 _BUILDS = {"autotune", "compile", "jit", "load_inline", "RawKernel", "RawModule"}
 _CACHES = {"cache", "lru_cache"}
-_FLOAT64 = {"double", "float64"}  # exercises of torch's operations have float32 arrays
-_BUILD_EACH_TIME = ("ls_cupy_baseline",)  # the rung before the cached one
 _PLACES = 8  # of a kind that are searched for loops: the text is untrusted
 _STATEMENT, _USUAL_BLOCK = 2000, 256  # characters at most; threads
 _TO_THE_HOST = ("asnumpy", "copy_to_host", "get")  # of arrays of CuPy and Numba
@@ -292,13 +291,10 @@ def _in_text(exercise: Exercise, tree: ast.Module) -> Iterator[Cause]:
         guarded = _guarded(function)
         for node in (each for statement in function.body for each in ast.walk(statement)):
             makers = [node] if isinstance(node, ast.Call) else getattr(node, "decorator_list", [])
-            if _BUILDS & set(map(_name, makers)) and id(node) not in guarded and exercise.id not in _BUILD_EACH_TIME:
+            if _BUILDS & set(map(_name, makers)) and id(node) not in guarded and exercise.id not in BUILD_EACH_TIME:
                 seen = f"Each call of `{exercise.entry}` creates the kernel again, and compiles it or looks it up."
                 cure = "Create it once, at the top of the cell or in a function with `@functools.cache`"
                 yield Cause("built in each call", seen, cure, "source", makers[0].lineno)
-            if exercise.backend == "torch" and isinstance(node, ast.Attribute) and node.attr in _FLOAT64:
-                seen = "The values become double precision: twice the bytes, and slower arithmetic."
-                yield Cause("double precision", seen, "Compute in float32", "source", node.lineno)
             for asked in _asked(node):
                 yield _wait(" ".join(ast.unparse(asked.func).split())[-40:], asked.lineno)
 

@@ -1,4 +1,4 @@
-"""Gather evidence about one call of a submission: what it launches and moves, and which operations of torch it calls.
+"""Gather evidence about one call of a submission: launches, operations of torch, and what the host does or waits for.
 
 A submission shares this process, so it can falsify the evidence, which is for advice only.
 """
@@ -6,14 +6,15 @@ A submission shares this process, so it can falsify the evidence, which is for a
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
-__all__ = ["gather"]
+__all__ = ["gather", "needs_a_value"]
 
-_MOST_OPERATIONS = 16
+_MOST_OPERATIONS = 64
 _ROUNDS, _CALLS, _AHEAD_CYCLES = 3, 4, 1_000_000
 _LONG_S = 0.1  # after a call that takes longer, this one has to do
 _WORDS = {"access": 8, "launch": 8, "total": 2}  # of a line of `cuda_on_cpu_counted`
@@ -23,20 +24,23 @@ _NO_WORK = {  # operations that only make a view or ask for memory
     "reshape", "unbind", "split", "chunk", "lift_fresh", "_local_scalar_dense", "resize_", "unfold", "numpy_T",
     "view_as_real", "record_stream", "is_pinned", "_pin_memory",
 }  # fmt: skip
+_ONLY_WRITES = {"copy_", "fill_", "zero_"}  # in place
+_WAITS = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"})
 
 
 def gather(
     call: Callable[[Callable[..., Any]], None], entry: Callable[..., Any], timed: bool = False
 ) -> dict[str, Any]:
-    """Call `call(entry)`, and return `{"launches": […], "operations": […]}`.
+    """Call `call(entry)`, and return `{"launches": […], "operations": […], "host": […]}`.
 
     A mode of torch watches the operations. If the call fails, perhaps because a harness refuses a mode that is on, it
     is repeated with the mode within `entry` only.
 
     A launch has a kernel's name or "", its line, grid, threads per block, count and, in the simulator, accesses by line
     and atomics. On a GPU only Triton's launches are seen here, with facts about their compiled kernels. An operation of
-    torch has its name, line, count, and the bytes that it reads and writes. If it is `timed`, there is also "us": the
-    GPU's microseconds for a call. Exceptions of the second call are passed on.
+    torch has its name, line, count, the bytes that it reads and writes, and how many of these are float64 results. The
+    host's work is as `tally.host` notes it. If it is `timed`, there is also "us": the GPU's microseconds for a call.
+    Exceptions of the second call are passed on.
     """
     try:
         found = _watched(call, entry, around=True)
@@ -50,19 +54,59 @@ def _is_simulated() -> bool:
 
 
 def _watched(call: Callable[[Callable[..., Any]], None], entry: Callable[..., Any], around: bool) -> dict[str, Any]:
+    from grader.worker.simulator import tally
+
     operations: list[dict[str, Any]] = []
     outer = _operations(operations) if around else contextlib.nullcontext()
     within = entry if around else _operations(operations)(entry)
     if _is_simulated():
-        from grader.worker.simulator import cuda_library, tally
+        from grader.worker.simulator import cuda_library
 
         cuda_library.counted(on=True)
-        with tally.counting() as launches, outer:
+        with tally.counting() as launches, tally.host_work() as host, _kernels_made(), outer:
             call(within)
-        return {"launches": [*launches, *_of_cuda(cuda_library.counted(on=False))], "operations": operations}
-    with _triton_launches() as launches, outer:
-        call(within)
-    return {"launches": launches, "operations": operations}
+        launches = [*launches, *_of_cuda(cuda_library.counted(on=False))]
+    else:
+        with _triton_launches() as launches, tally.host_work() as host, _kernels_made(), outer:
+            call(within)
+    return {"launches": launches, "operations": operations, "host": host}
+
+
+def needs_a_value(function: Any, args: Sequence[Any]) -> bool:
+    """Whether the host waits for this operation of torch: it needs a value, or a shape that depends on one."""
+    import torch
+
+    name = function.overloadpacket.__name__
+    masked = name == "index" and any(each is not None and each.dtype is torch.bool for each in args[1])
+    return masked or name in _WAITS
+
+
+@contextlib.contextmanager
+def _kernels_made() -> Iterator[None]:
+    """Note each kernel of Triton that the submission makes meanwhile."""
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import JITFunction
+
+    from grader.worker.simulator import tally
+
+    def noting(before: Any) -> Any:
+        @functools.wraps(before)
+        def make(self: Any, fn: Any, *args: Any, **named: Any) -> None:
+            before(self, fn, *args, **named)
+            if getattr(getattr(fn, "__code__", None), "co_filename", "").endswith(tally.FILE):
+                tally.host("builds", fn.__name__)
+
+        return make
+
+    kinds: tuple[Any, ...] = (InterpretedFunction, JITFunction)
+    first = [kind.__init__ for kind in kinds]
+    try:
+        for kind, before in zip(kinds, first, strict=True):
+            kind.__init__ = noting(before)
+        yield
+    finally:
+        for kind, before in zip(kinds, first, strict=True):
+            kind.__init__ = before
 
 
 def _microseconds(call: Callable[[], None]) -> float:
@@ -146,12 +190,19 @@ def _triton_launches() -> Iterator[list[dict[str, Any]]]:
 
 @contextlib.contextmanager
 def _operations(found: list[dict[str, Any]]) -> Iterator[None]:
-    """Collect the operations of torch that move data, in lines of the submission."""
-    from torch import Tensor
+    """Collect the operations of torch that move data, in lines of the submission, and note waits for the GPU."""
+    from torch import Tensor, float64
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
     from grader.worker.simulator import tally
+
+    def on_gpu(tensor: Any) -> bool:
+        if not _is_simulated():
+            return bool(tensor.is_cuda)
+        from grader.worker.simulator import devices
+
+        return devices.device_of(tensor) != devices.CPU
 
     by_place: dict[tuple[Any, ...], dict[str, Any]] = {}
 
@@ -163,16 +214,23 @@ def _operations(found: list[dict[str, Any]]) -> Iterator[None]:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
+            if needs_a_value(func, args) and on_gpu(args[0]):
+                tally.host("waits", "")
             name = func.name().removeprefix("aten::").partition(".")[0]
             place = (name, tally.line_of_submission())
             known = place in by_place or len(by_place) < _MOST_OPERATIONS
             if place[1] and name not in _NO_WORK and known and not tally.interpreting:
                 tensors = [each for each in tree_leaves((args, kwargs, result)) if isinstance(each, Tensor)]
                 once = {(each.data_ptr(), tuple(each.shape)): each for each in tensors}
-                moved = sum(prod(each.shape) * each.element_size() for each in once.values())
-                into = by_place.setdefault(place, {"name": name, "line": place[1], "count": 0, "bytes": 0})
+                made = [each for each in tree_leaves(result) if isinstance(each, Tensor)]
+                moved = _bytes(once.values())
+                if name.endswith("_") and name not in _ONLY_WRITES:  # in place: what is read is written as well
+                    moved += _bytes(made)
+                empty = {"name": name, "line": place[1], "count": 0, "bytes": 0, "double": 0}
+                into = by_place.setdefault(place, empty)
                 into["count"] += 1
                 into["bytes"] += moved
+                into["double"] += _bytes(each for each in made if each.dtype is float64)
             return result
 
     try:
@@ -180,3 +238,7 @@ def _operations(found: list[dict[str, Any]]) -> Iterator[None]:
             yield
     finally:
         found += by_place.values()
+
+
+def _bytes(tensors: Iterable[Any]) -> int:
+    return sum(prod(each.shape) * each.element_size() for each in tensors)

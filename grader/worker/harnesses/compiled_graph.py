@@ -9,6 +9,7 @@ import copy
 import re
 import warnings
 from collections.abc import Callable
+from math import prod
 from typing import Any, NoReturn
 
 import torch
@@ -17,6 +18,7 @@ import torch._functorch.config as autograd_settings
 import torch._inductor.config as inductor_settings
 
 from grader.worker.outputs import must_be_like
+from grader.worker.toolchain import forked
 
 # Bound here, before there is a submission, which could replace them in their modules.
 _compile = torch.compile
@@ -80,6 +82,10 @@ def _compile_with_hook(graph: Any, inputs: Any, counts: list[int], stop: bool) -
 
 _HOST = ("cpu", "item", "numpy", "tolist")  # methods of a tensor whose result is on the host
 _SHAPES = 64  # compilations, one per shape
+_SPECIAL = {  # functions of many instructions each
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp", "exp2", "expm1", "log",
+    "log10", "log1p", "log2", "pow", "sigmoid", "sin", "sinh", "tan", "tanh",
+}  # fmt: skip
 
 
 class GraphBreak(RuntimeError):
@@ -180,6 +186,7 @@ class WholeGraph:
     def _backend(self, graph: Any, inputs: Any) -> Callable[..., Any]:
         self.graphs += 1
         self._fetched[:] = _fetched(graph)
+        forked.facts.append(_work_in(graph, inputs))
         self.kernels = None
         if self._fetched:  # `_check` raises for it, so nothing needs to be compiled
             return graph.forward  # type: ignore[no-any-return]
@@ -208,6 +215,33 @@ def _fetched(graph: Any) -> list[tuple[str, int | None]]:
         for name, node in found
         if name in _HOST or (name == "to" and "cpu" in (*node.args[1:], *node.kwargs.values()))
     ]
+
+
+def _work_in(graph: Any, inputs: Any) -> dict[str, Any]:
+    """Count what the graph does to each element: "special" functions, and results in "double" precision.
+
+    Equal calls count once, as Inductor computes them once. Each count has the line of the first call.
+    """
+    most = max((each.numel() for each in inputs if isinstance(each, torch.Tensor)), default=0)
+    special: dict[tuple[str, str], int | None] = {}
+    double: list[int | None] = []
+    for node in graph.graph.nodes:
+        made = node.meta.get("example_value")
+        if node.op not in ("call_method", "call_function") or not isinstance(made, torch.Tensor):
+            continue
+        name, full = _name(node), prod(map(int, made.shape)) >= most > 0
+        if full and name.strip("_") in _SPECIAL and not _is_a_product(name, node):
+            special.setdefault((name, f"{node.args} {node.kwargs}"), _last_line(node.stack_trace or ""))
+        if full and made.dtype is torch.float64:
+            double.append(_last_line(node.stack_trace or ""))
+    names = ", ".join(dict.fromkeys(name for name, _ in special))
+    counts = {"special": len(special), "special_line": next(iter(special.values()), None), "special_names": names}
+    return {"captured": 1, **counts, "double_results": len(double), "double_line": next(iter(double), None)}
+
+
+def _is_a_product(name: str, node: Any) -> bool:
+    """Whether it is a power with a constant such as 2, which is computed by products, or a square root."""
+    return name == "pow" and len(node.args) > 1 and node.args[1] in (-2, -1, -0.5, 0.5, 1, 2, 3, 4)
 
 
 def _name(node: Any) -> str:

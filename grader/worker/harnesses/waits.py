@@ -10,11 +10,11 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from grader.worker.evidence import needs_a_value
 from grader.worker.outputs import NotATensor
 from grader.worker.simulator import devices, start, virtual_gpu
 from grader.worker.toolchain import forked
 
-_OPERATORS = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"})
 _METHODS = frozenset({torch.Tensor.cpu, torch.Tensor.numpy, torch.Tensor.tolist, torch.Tensor.__repr__})
 
 
@@ -64,7 +64,5 @@ class _Operators(TorchDispatchMode):
     def __torch_dispatch__(
         self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        name = function.overloadpacket.__name__
-        masked = name == "index" and any(each is not None and each.dtype is torch.bool for each in args[1])
-        self._counts[0] += masked or name in _OPERATORS
+        self._counts[0] += needs_a_value(function, args)
         return function(*args, **(kwargs or {}))

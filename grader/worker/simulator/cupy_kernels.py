@@ -20,7 +20,7 @@ import numpy as np
 
 from grader.protocol.target import target
 from grader.words import plural
-from grader.worker.simulator import cupy_streams, header_build
+from grader.worker.simulator import cupy_streams, header_build, tally
 from grader.worker.simulator.accesses import NOTE, observe
 from grader.worker.simulator.cuda_library import Buffer, send_buffers, watch
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, macros_of, translate
@@ -219,6 +219,7 @@ class RawModule:
         assert self.code is not None
         if (self.code, self.options) in _loaded_before:
             forked.facts.append({"loaded_again": True})
+            tally.host("builds", "RawModule")
         _loaded_before.add((self.code, self.options))
         self._kernels = {kernel.name: kernel for kernel in kernels_in(preprocessed(self.code, self.options))}
         self._mark = self._mark or line_mark(self.code, FILE, cell_of_caller())

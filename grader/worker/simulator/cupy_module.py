@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from grader.protocol.target import target
-from grader.worker.simulator import cupy_arrays, cupy_kernels, cupy_streams
+from grader.worker.simulator import cupy_arrays, cupy_kernels, cupy_streams, tally
 from grader.worker.simulator.cupy_streams import Current, Event, Stream
 from grader.worker.simulator.lacks import NotSimulated
 from grader.worker.simulator.multiprocessors import MULTIPROCESSORS
@@ -68,6 +68,7 @@ class Device(Current):
 
 
 def _properties(device: int = 0) -> dict[str, Any]:
+    tally.host("asks", "getDeviceProperties")
     return _Known(
         {
             "name": b"the CPU", "multiProcessorCount": MULTIPROCESSORS, "warpSize": 32, "maxThreadsPerBlock": 1024,

@@ -16,6 +16,7 @@ from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from grader.protocol.target import target
+from grader.worker.simulator import tally
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.nvrtc import ptx_facts
 
@@ -40,6 +41,8 @@ def start(function: Any, signature: tuple[Any, ...], options: dict[str, Any], ag
 
     If it was, but a GPU would compile it `again`, that is a fact about it.
     """
+    if again:
+        tally.host("builds", function.__name__)
     values = tuple(id(cell.cell_contents) for cell in function.__closure__ or () if _filled(cell))
     given = {name: value for name, value in options.items() if name in _OPTIONS}
     key = (function.__code__, values, tuple(map(str, signature)), str(given))

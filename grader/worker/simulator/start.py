@@ -20,7 +20,7 @@ from typing import Any
 
 from grader.errors import GraderError
 from grader.protocol.arena import GUARD_BYTES
-from grader.worker.simulator import cuda_compiled, triton_gpu, triton_log
+from grader.worker.simulator import cuda_compiled, tally, triton_gpu, triton_log
 from grader.worker.simulator.cuda_library import Buffer, synchronize, take_observed, use_buffers, watch
 from grader.worker.simulator.cuda_source import COMPILER_FLAGS, INCLUDE, flags_with_torch, macros_of, translate
 from grader.worker.simulator.header_build import Parts, use_compiler
@@ -124,6 +124,7 @@ def _on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         if not cuda_sources:
             return original(**call)
         use_compiler()
+        tally.host("builds", "load_inline")
         cell = cell_of_caller()
         headers = [] if call.get("no_implicit_headers") else ["#include <torch/extension.h>"]
         nvccs = call.pop("extra_cuda_cflags", None) or []

@@ -1,6 +1,6 @@
-"""Count what simulated launches do: programs, and the bytes and sectors that each line moves.
+"""Count what simulated launches do: programs, and the bytes and sectors that each line moves. Note what the host does.
 
-Nothing is counted outside of `counting`, so that the cases of a grading take no longer.
+Nothing is counted outside of `counting` and `host_work`, so that the cases of a grading take no longer.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["access", "counting", "interpreting", "is_counting", "launched", "line_of_submission", "warp"]
+__all__ = [
+    "FILE", "access", "counting", "host", "host_work", "interpreting", "is_counting", "launched", "line_of_submission",
+    "warp",
+]  # fmt: skip
 
 _SECTOR_BYTES = 32
 _MOST_LAUNCHES, _MOST_LINES = 64, 64  # of one call that are kept apart
-_FILE = "submission.py"
+FILE = "submission.py"
 _GRAPH = "<eval_with_key>"  # the file of a graph's code, by torch.fx
 
 interpreting = False  # whether a Triton launch runs: the interpreter itself copies its tensors
@@ -24,6 +27,7 @@ interpreting = False  # whether a Triton launch runs: the interpreter itself cop
 _kept: list[dict[str, Any]] | None = None
 _lines: dict[tuple[Any, ...], dict[str, Any]] = {}  # of the launch that runs
 _warps: list[dict[str, Any]] = []  # of its first warp
+_of_host: dict[tuple[str, str, int], int] | None = None
 
 
 @contextlib.contextmanager
@@ -51,6 +55,27 @@ def access(kind: str, name: str, line: int | None, addresses: Any, width: int, i
     found["idle"] += idle
     found["bytes"] += int(addresses.size) * width
     found["fetched"] += _SECTOR_BYTES * int(np.unique(addresses // np.uint64(_SECTOR_BYTES)).size)
+
+
+@contextlib.contextmanager
+def host_work() -> Iterator[list[dict[str, Any]]]:
+    """Collect what `host` notes: the kind of work, what was called, the line, and how often."""
+    global _of_host
+    _of_host = {}
+    collected: list[dict[str, Any]] = []
+    try:
+        yield collected
+    finally:
+        for (kind, name, line), count in _of_host.items():
+            collected.append({"kind": kind, "name": name, "line": line, "count": count})
+        _of_host = None
+
+
+def host(kind: str, name: str) -> None:
+    """Note work that a submission asks of the host: "waits", "builds" a kernel or "asks" for properties."""
+    line = line_of_submission() if _of_host is not None else None
+    if _of_host is not None and line and len(_of_host) < _MOST_LINES:
+        _of_host[kind, name, line] = _of_host.get((kind, name, line), 0) + 1
 
 
 def is_counting() -> bool:
@@ -97,6 +122,6 @@ def launched(kernel: str, grid: tuple[int, ...], threads: int, line: int | None 
 def line_of_submission() -> int | None:
     """Return the innermost line of the submission that runs now; a captured graph, which a GPU fuses, has none."""
     frame: Any = sys._getframe(1)
-    while frame is not None and not frame.f_code.co_filename.endswith(_FILE):
+    while frame is not None and not frame.f_code.co_filename.endswith(FILE):
         frame = None if frame.f_code.co_filename.startswith(_GRAPH) else frame.f_back
     return None if frame is None else int(frame.f_lineno)

@@ -1,5 +1,6 @@
 # slow: the signs are powers of -1, computed per element, and the curve is sinh over cosh
-# cause: slow sines
+# cause: special functions
+# blind: missed
 import torch
 
 

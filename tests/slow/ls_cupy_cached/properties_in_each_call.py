@@ -1,5 +1,6 @@
 # slow: each call asks the driver for all properties of the device, which takes longer than the kernel
 # cause: host time
+# blind: missed
 import cupy as cp
 import numpy as np
 

@@ -1,5 +1,6 @@
 # slow: the dictionary of kernels is local, so it is empty in each call
 # cause: built in each call
+# blind: missed
 import math
 
 from numba import cuda, float32, float64, int32, void

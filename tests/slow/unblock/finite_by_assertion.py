@@ -1,5 +1,6 @@
 # slow: two assertions on tensors wait for the GPU in each call
 # cause: waits for the GPU
+# blind: missed
 import torch
 
 

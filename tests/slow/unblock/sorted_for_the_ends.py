@@ -1,5 +1,6 @@
 # slow: every row is sorted to find its smallest and its largest value
 # cause: extra operations
+# blind: missed
 import torch
 
 

@@ -1,5 +1,5 @@
 # slow: the gains are first expanded to a matrix as large as x, which the kernel reads
-# cause: extra traffic
+# cause: extra operations
 import triton
 import triton.language as tl
 
