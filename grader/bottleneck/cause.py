@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from grader.verdict import Cause
 
-__all__ = ["BASES", "Cause", "gain", "in_times", "ranked", "sentence"]
+__all__ = ["BASES", "WORTH", "Cause", "gain", "in_times", "ranked", "sentence"]
 
 BASES = {
     "accesses": "accesses counted in the simulator",
@@ -19,7 +19,7 @@ BASES = {
 }
 _ASSUMED = {"built in each call": 10_000.0, "many launches": 1000.0}  # stand for ratios that are not known
 _MOST = 100.0  # a larger ratio is not stated
-_WORTH = 1.05  # a cause that would bring less is not one, and a smaller share is not stated
+WORTH = 1.05  # a cause that would bring less is not one, and a smaller share is not stated
 _OF_THE_HOST = ("built in each call",)  # the GPU's time does not show it
 _UNKNOWN = 2.0  # stands for any other ratio that is not known
 
@@ -34,7 +34,7 @@ def gain(cause: Cause) -> str:
 
     A tiny case can make it absurdly large.
     """
-    if cause.at_most is None or cause.at_most < _WORTH:
+    if cause.at_most is None or cause.at_most < WORTH:
         return ""
     faster = f"{_rounded(cause.at_most)}× faster"
     if not cause.timed:
@@ -66,13 +66,13 @@ def ranked(causes: Iterable[Cause], most: float | None = None) -> tuple[Cause, .
     """
     by_kind: dict[str, Cause] = {}
     for cause in causes:
-        if cause.at_most is None or cause.at_most >= _WORTH:
+        if cause.at_most is None or cause.at_most >= WORTH:
             known = by_kind.setdefault(cause.kind, cause)
             by_kind[cause.kind] = replace(known, line=known.line or cause.line)  # a GPU does not tell every line
     found = sorted(by_kind.values(), key=lambda cause: -_ratio(cause))
     if most is None:
         return tuple(found)
-    if most < _WORTH:
+    if most < WORTH:
         return tuple(one for one in found if one.kind in _OF_THE_HOST)
     total = sum(math.log(_ratio(one)) for one in found)
     return tuple(replace(one, at_most=most ** (math.log(_ratio(one)) / total), timed=True) for one in found)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from grader.bottleneck import code_causes, host_causes, launch_causes, memory_causes, torch_causes
-from grader.bottleneck.cause import ranked
+from grader.bottleneck.cause import WORTH, ranked
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.time_model import headroom as headroom_on
 from grader.exercise import Exercise
@@ -35,6 +35,9 @@ def causes(exercise: Exercise, source: str, *gathered: Evidence, headroom: float
         if on_gpu is not None and evidence.simulated:
             evidence = replace(evidence, gpu=on_gpu.gpu, multiprocessors=on_gpu.multiprocessors)
         found += _of(exercise, source, evidence)
+    if on_gpu is not None and (most := launch_causes.gain_of_fewer(on_gpu)):
+        found = [replace(cause, at_most=most) if cause.kind == "many launches" else cause for cause in found]
+        found = [cause for cause in found if cause.kind != "many launches" or most >= WORTH]
     implied = {kind for cause in found for kind in _IMPLIES.get(cause.kind, ())}
     found = [cause for cause in found if cause.kind not in implied]
     if not found and on_gpu is not None:
@@ -48,6 +51,7 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from memory_causes.repeated_reads(exercise, evidence)
     yield from memory_causes.extra_operations(exercise, evidence)
     yield from memory_causes.extra_kernels(exercise, evidence)
+    yield from memory_causes.stored_between(exercise, evidence)
     yield from memory_causes.atomics(exercise, evidence)
     yield from memory_causes.idle_elements(exercise, evidence)
     yield from memory_causes.small_tiles(exercise, evidence)
@@ -57,7 +61,7 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from torch_causes.double_precision(exercise, evidence)
     yield from torch_causes.special_functions(exercise, evidence)
     yield from host_causes.host_work(exercise, evidence)
-    yield from launch_causes.many_launches(evidence)
+    yield from launch_causes.many_launches(exercise, evidence)
     yield from launch_causes.small_programs(evidence)
     yield from launch_causes.small_blocks(evidence)
     yield from launch_causes.few_programs(exercise, source, evidence)

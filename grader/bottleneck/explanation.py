@@ -10,7 +10,7 @@ from grader.bottleneck.breakdown import breakdown, timed
 from grader.bottleneck.cause import ranked
 from grader.bottleneck.counters import Counted, agreement, measured
 from grader.bottleneck.diagnosis import causes
-from grader.bottleneck.evidence import Code, Evidence, Kernel
+from grader.bottleneck.evidence import Code, Evidence, Graph, Kernel, Operation
 from grader.bottleneck.time_model import Roofline, good_us, headroom, headroom_of, roofline_of, roofline_us
 from grader.exercise import Exercise
 from grader.exercises import find
@@ -19,7 +19,7 @@ from grader.words import plural, time
 
 __all__ = ["Explanation", "explain", "with_counters", "with_why"]
 
-_KERNELS = 6  # that are listed
+_KERNELS, _OPERATIONS = 6, 8  # that are listed
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,7 @@ def _seen(exercise: Exercise, gathered: Sequence[Evidence]) -> list[str]:
                 for launch in run.launches
             ]
             if run.operations:
-                names = ", ".join(dict.fromkeys(f"`{each.name}`" for each in run.operations))
-                calls = sum(each.count for each in run.operations)
-                observed.append(f"Operations of torch were called {_often(calls)}: {names}.")
+                observed.append(_of_operations(run.operations))
             if run.us is not None:
                 observed.append(f"A call took {time(run.us)}, from its start on the GPU to its end there.")
             where = "in the simulator" if evidence.simulated else "on the GPU"
@@ -104,11 +102,26 @@ def _seen(exercise: Exercise, gathered: Sequence[Evidence]) -> list[str]:
         if (good := good_us(exercise, evidence)) is not None:
             said.append(f"The course's own solution takes about {time(good)}, as recorded and scaled to this GPU.")
         said += [_of_kernel(kernel) for kernel in evidence.kernels[:_KERNELS]]
+        said += [_of_graph(graph) for graph in evidence.graphs[-1:] if graph.special]
         said += [
             f"Compiled: {_of_code(code)}."
             for code in {code.kernel: code for code in evidence.codes if code.kernel}.values()
         ]
     return said
+
+
+def _of_operations(operations: Sequence[Operation]) -> str:
+    """The operations by name, those that move most bytes first."""
+    by_size = sorted(operations, key=lambda each: -each.bytes)
+    names = list(dict.fromkeys(f"`{each.name}`" for each in by_size))
+    more = len(names) - _OPERATIONS
+    listed = ", ".join(names[:_OPERATIONS]) + (f" and {plural(more, 'other')}" if more > 0 else "")
+    return f"Operations of torch were called {_often(sum(each.count for each in operations))}: {listed}."
+
+
+def _of_graph(graph: Graph) -> str:
+    functions = plural(graph.special, "special function")
+    return f"The captured graph computes {functions} for each element: {graph.special_names}."
 
 
 def _name(kernel: str) -> str:

@@ -16,12 +16,13 @@ from grader.verdict import Cause
 from grader.words import plural, time
 
 __all__ = [
-    "few_programs", "host_time", "last_wave", "low_occupancy", "many_launches", "small_blocks", "small_programs",
-    "source_causes",
+    "few_programs", "gain_of_fewer", "host_time", "last_wave", "low_occupancy", "many_launches", "small_blocks",
+    "small_programs", "source_causes",
 ]  # fmt: skip
 
 _OF_AN_H100 = 132  # SMs, where the GPU is not known
 _LAUNCHES = 8  # per call
+_LONG_US = 10.0  # of a kernel, compared with a few microseconds for a launch
 _BLOCKS_PER_SM, _THREADS_PER_SM = 32, 2048
 _REGISTERS_PER_SM, _SHARED_PER_SM = 65_536, 233_472  # of an H100; a block takes 1 KB of the shared memory itself
 _IDLE_GPU = 1.5  # a call that takes this many times as long as its kernels waits for the host
@@ -33,7 +34,7 @@ _ONE_BLOCK = re.compile(r"(?:<<<|[\[({])\s*1\s*,")
 _COUNTS_SMS = "multiprocessor"  # in a cell, without underscores
 
 
-def many_launches(evidence: Evidence) -> Iterator[Cause]:
+def many_launches(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     """A loop on the host that launches a kernel, or calls an operation of torch, in each iteration."""
     run = evidence.largest
     if run is None:
@@ -45,11 +46,22 @@ def many_launches(evidence: Evidence) -> Iterator[Cause]:
     line, count, what, case = max(launches + calls, key=lambda call: call[1], default=(None, 0, "", ""))
     if count < _LAUNCHES:
         return
-    own = run.launches or not run.operations  # kernels of torch's operations have no grid in the cell
+    own = what.startswith("launches") and exercise.backend != "torch"  # there, torch's operations have the kernels
     once = "launch: make the loop's index a dimension of the grid" if own else "operation on a whole tensor"
     seen = f"One call {what} {plural(count, 'time')} in the case “{case}”, at a few microseconds each."
     cure = f"Do all of it in one {once}"
     yield Cause("many launches", seen, cure, "calls", line)
+
+
+def gain_of_fewer(evidence: Evidence) -> float | None:
+    """The most that fewer launches bring: the call's time over that of kernels that run long and reach every SM.
+
+    None if no kernel does, or the times are not known.
+    """
+    run = evidence.largest
+    full = [each for each in evidence.kernels if each.programs >= evidence.multiprocessors > 0]
+    us = sum(each.us for each in full if each.us >= _LONG_US * each.count)
+    return run.us / us if run is not None and run.us and us else None
 
 
 def _main(run: Run) -> Launch | None:

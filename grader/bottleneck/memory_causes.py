@@ -15,7 +15,7 @@ from grader.words import plural, time
 
 __all__ = [
     "atomics", "bank_conflicts", "extra_kernels", "extra_operations", "idle_elements", "no_grouped_order",
-    "repeated_reads", "small_tiles", "wasted_sectors",
+    "repeated_reads", "small_tiles", "stored_between", "wasted_sectors",
 ]  # fmt: skip
 
 _WASTE = 2.0  # fetched bytes over those that are used
@@ -24,6 +24,9 @@ _VECTOR = 4  # elements that a thread may access at once; each counts the sector
 _WAYS = 4  # lanes in one bank
 _REPEATED = 1.25  # bytes moved over those that must be
 _LONG_ROWS = ("softmax_long",)  # they do not fit into registers: one more read is needed
+_BETWEEN = 1.8  # bytes moved over those that must be: a copy in between makes it 2
+_STORES = 0.3  # of what a warp loads: a kernel that adds up stores less
+_MUCH_WORK, _GROWS = 1.5, 0.7  # operations for an output in two cases; what is stored for it grows as they do
 _SHARE = 0.05  # of the bytes that must be moved
 _PER_ATOMIC = 64  # elements: a warp or a program that adds up first needs fewer atomics
 _NOT_THE_LAST = 8  # programs: the last one may have an incomplete block
@@ -173,6 +176,51 @@ def extra_kernels(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     cure = "Do both steps in one kernel, so that the intermediate values stay in registers"
     ratio = evidence.kernels_us / (evidence.kernels_us - sum(each.us for each in beside))
     yield Cause("extra traffic", seen, cure, "times", None, ratio)
+
+
+def stored_between(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
+    """Launches of CUDA C++, CuPy or Numba that store much more than the output has, for later launches to read.
+
+    If arithmetic is the limit, partial sums are worth their bytes: then what is stored must grow as the operations do.
+    """
+    run = evidence.largest
+    if run is None or sum(launch.count for launch in run.launches) < 2:
+        return
+    stored = {line: size for line, size in _stored(run).items() if size}
+    made = sum(prod(array.shape) * int("".join(filter(str.isdigit, array.dtype))) // 8 for array in run.case.outputs)
+    ratio = 1 + 2 * (sum(stored.values()) - made) / max(1, exercise.bytes_moved(run.case))
+    if ratio < _BETWEEN or (exercise.limited_by != "memory" and not _grows_with_work(exercise, evidence)):
+        return
+    seen = f"Values go to memory and back between launches: {in_times(ratio)} as many bytes move as necessary."
+    cure = "Do all steps in one kernel, so that the intermediate values stay in registers"
+    bound = ratio if exercise.limited_by == "memory" else None
+    yield Cause("extra traffic", seen, cure, "accesses", max(stored, key=lambda line: stored[line]) or None, bound)
+
+
+def _grows_with_work(exercise: Exercise, evidence: Evidence) -> bool:
+    """Whether more is stored for each output where an output takes more operations."""
+    outputs = [sum(prod(array.shape) for array in each.case.outputs) for each in evidence.runs]
+    work = [exercise.operations(each.case) / made for each, made in zip(evidence.runs, outputs, strict=True)]
+    stored = [sum(_stored(each).values()) / made for each, made in zip(evidence.runs, outputs, strict=True)]
+    most, least = work.index(max(work)), work.index(min(work))
+    return work[most] >= _MUCH_WORK * work[least] and stored[most] * work[least] >= _GROWS * stored[least] * work[most]
+
+
+def _stored(run: Run) -> dict[int, float]:
+    """The bytes that full warps store, by line, in launches that store about as much as they load."""
+    found: dict[int, float] = defaultdict(float)
+    for launch in run.launches:
+        if launch.programs < _NOT_THE_LAST:
+            continue
+        of_warp = [each for each in launch.warps if each.name == "global"]
+        stores = [each for each in of_warp if each.kind == "store" and each.units >= each.needed]
+        if sum(each.size * each.count for each in stores) < _STORES * sum(
+            each.size * each.count for each in of_warp if each.kind == "load"
+        ):
+            continue
+        for each in stores:
+            found[each.line or 0] += each.size * each.count * launch.programs * launch.threads * launch.count
+    return found
 
 
 def atomics(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:

@@ -235,6 +235,7 @@ def _cleaned(value: Any) -> Any:
 _BAR = 40
 _CAUSES = 4  # that are shown
 _SLOW = 1.3  # times a good solution's time
+_EXTRA, _MOST = ("moved again", "fetched, not used", "torch", "extra bytes"), 0.5  # of the bytes, or of the time
 _LINES = "Lines that move the most bytes"
 _COUNTERS = "Measured by counters"
 _ROOFLINE = "On the roofline"
@@ -345,13 +346,26 @@ def _verdict(explanation: Explanation) -> list[str]:
             found += " The speed was not compared with that of a good solution."
         elif explanation.headroom >= _SLOW:
             found += f" Yet a good solution is {explanation.headroom:.1f}× as fast: look at the kernels below."
-        return [found]
+        return [found, *_of_extra_bytes(explanation)]
     said = [sentence(cause) for cause in explanation.causes[:_CAUSES]]
     if len(explanation.causes) > 1:
         said.append("These causes were found together: fixing one may reveal the next.")
         if explanation.headroom is not None:
             said[-1] += f" Together they can gain at most {explanation.headroom:.1f}×; each one's share is a guess."
     return said
+
+
+def _of_extra_bytes(explanation: Explanation) -> list[str]:
+    """Why most bytes are moved again, although that is not named as a cause."""
+    if sum(part.share for part in explanation.breakdown.parts if part.label in _EXTRA) < _MOST:
+        return []
+    if explanation.exercise.backend == "torch":
+        why = "each operation of torch reads and writes whole tensors"
+    elif explanation.exercise.limited_by == "arithmetic":
+        why = "each tile is needed for several results; that costs nothing while arithmetic takes longer"
+    else:
+        return ["Yet most bytes are moved more than once, or are not used: see the lines below."]
+    return [f"Most bytes are moved more than once, because {why}. The lines below tell where."]
 
 
 def _heading(breakdown: Breakdown) -> str:

@@ -484,3 +484,103 @@ def test_a_transposed_case_makes_no_line_scattered() -> None:
     codes = [_CODE | {"tensor_cores": 4, "stages": 3}]
     evidence = Evidence.of_claims(exercise, {"simulated": True, "runs": runs, "codes": codes})
     assert all(one.kind != "wasted sectors" for one in causes(exercise, "", evidence))
+
+
+def _of_torch(exercise: str, *operations: dict[str, Any], host: Any = (), codes: Any = ()) -> Evidence:
+    """Evidence of one run without launches, in the exercise's largest simulator case."""
+    case = max(find(exercise).simulator_cases, key=lambda case: case.arrays[0].shape)
+    claim = {"launches": [], "operations": [*operations], "host": [*host]}
+    claims = {"simulated": True, "runs": [{"case": case.name, "claim": claim}], "codes": [*codes]}
+    return Evidence.of_claims(find(exercise), claims)
+
+
+@pytest.mark.parametrize(
+    ("kind", "exercise", "host"),
+    [
+        ("waits for the GPU", "unblock", {"kind": "waits", "name": ""}),
+        ("built in each call", "ls_numba_cached", {"kind": "builds", "name": "power"}),
+        ("built in each call", "vector_add", {"kind": "builds", "name": "add"}),
+        ("host time", "ls_cupy_cached", {"kind": "asks", "name": "getDeviceProperties"}),
+        ("", "ls_cupy_baseline", {"kind": "builds", "name": "RawModule"}),
+        ("", "unblock", {"kind": "sings", "name": ""}),
+    ],
+)
+def test_what_the_host_does_in_each_call_is_named(kind: str, exercise: str, host: dict[str, Any]) -> None:
+    """With its line. The baseline of the ladder builds its kernel in each call on purpose."""
+    found = causes(find(exercise), "", _of_torch(exercise, host=[host | {"line": 7, "count": 1}]))
+    assert [(cause.kind, cause.line) for cause in found] == ([(kind, 7)] if kind else [])
+
+
+def _operation(name: str, line: int, share: float, **more: int) -> dict[str, Any]:
+    """An operation that moves so many times the bytes that `unblock` needs in its largest simulator case."""
+    exercise = find("unblock")
+    case = max(exercise.simulator_cases, key=lambda case: case.arrays[0].shape)
+    return {"name": name, "line": line, "count": 1, "bytes": int(share * exercise.bytes_moved(case))} | more
+
+
+def test_operations_that_move_more_than_the_solutions_are_named() -> None:
+    """Those that move most, with their lines; not what the solution moves, nor a small sort."""
+    usual = [_operation("sub", 9, 4.0), _operation("aminmax", 4, 1.0)]
+    assert causes(find("unblock"), "", _of_torch("unblock", *usual, _operation("sort", 5, 0.01))) == ()
+    (found,) = causes(find("unblock"), "", _of_torch("unblock", *usual, _operation("clone", 7, 5.0)))
+    assert (found.kind, found.line, found.at_most) == ("extra traffic", 7, pytest.approx(2.0, rel=0.01))
+    assert "`clone` in line 7; `sub` in line 9; `aminmax` in line 4." in found.seen
+    (found,) = causes(find("unblock"), "", _of_torch("unblock", *usual, _operation("sort", 5, 1.5)))
+    assert (found.kind, found.line) == ("extra operations", 5)
+
+
+def test_many_bytes_without_a_cause_are_explained() -> None:
+    """The bars would contradict the verdict otherwise."""
+    evidence = _of_torch("unblock", _operation("sub", 9, 4.0))
+    assert "each operation of torch reads and writes whole tensors" in explanation_as_text(
+        explain(find("unblock"), "", evidence)
+    )
+
+
+@pytest.mark.parametrize(("results", "named"), [(2, False), (41, True)])
+def test_whole_tensors_in_double_precision_are_named(results: int, named: bool) -> None:
+    """In a captured graph or one by one; converting a tensor for one sum is allowed."""
+    wanted = [("double precision", 7)] if named else []
+    graph = {"captured": 1, "double_results": results, "double_line": 7}
+    for exercise, evidence in (
+        ("fuse", _of_torch("fuse", codes=[graph])),
+        ("unblock", _of_torch("unblock", *[_operation("mul", 7, 0.6, double=10**6)] * results)),
+    ):
+        found = causes(find(exercise), "", evidence)
+        assert [(cause.kind, cause.line) for cause in found if cause.kind == "double precision"] == wanted
+
+
+@pytest.mark.parametrize(("special", "named"), [(1, False), (2, False), (3, True)])
+def test_special_functions_beyond_the_one_that_is_needed_are_named(special: int, named: bool) -> None:
+    """A second one costs too little to be sure."""
+    graph = {"captured": 1, "special": special, "special_names": "sinh, cosh, pow", "special_line": 8}
+    found = causes(find("fuse"), "", _of_torch("fuse", codes=[graph]))
+    assert [(cause.kind, cause.line) for cause in found] == ([("special functions", 8)] if named else [])
+
+
+def test_launches_that_run_long_on_every_sm_are_not_too_many() -> None:
+    """Fewer launches could only save the time in between, here a hundredth."""
+    kernels = {"count": 16, "microseconds": 2970.0, "occupancy_percent": 90.0}
+    for blocks, kinds in ((4096, []), (8, ["many launches"])):
+        evidence = _on_gpu("square_matrix", 3000.0, grid=[blocks, 1, 1], **kernels)
+        found = causes(find("square_matrix"), "", evidence, headroom=8.0)
+        assert [cause.kind for cause in found if cause.kind == "many launches"] == kinds
+
+
+def test_what_one_launch_stores_for_the_next_is_extra_traffic() -> None:
+    """Partial sums are less than what is loaded, and idle threads store nothing."""
+    exercise = find("square_matrix")
+    case = max(exercise.simulator_cases, key=exercise.bytes_moved)
+    blocks = exercise.bytes_moved(case) // 8 // 256 + 1
+    store = _WARP | {"kind": "store", "line": 6}
+
+    def found(launch: dict[str, Any], *launches: dict[str, Any]) -> list[tuple[str, int | None]]:
+        claim = {"launches": [_LAUNCH | {"grid": [blocks, 1, 1]} | each for each in (launch, *launches)]}
+        claims = {"simulated": True, "runs": [{"case": case.name, "claim": claim}], "codes": []}
+        return [(cause.kind, cause.line) for cause in causes(exercise, "", Evidence.of_claims(exercise, claims))]
+
+    whole = {"warps": [_WARP, store]}
+    assert found(whole, whole) == [("extra traffic", 6)]
+    assert found(whole) == []
+    assert found(whole, {"warps": [_WARP | {"count": 16}, store]}) == []
+    assert found(whole, whole | {"grid": [1, 1, 1]}) == []

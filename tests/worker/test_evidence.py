@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from grader.worker.evidence import gather
@@ -39,3 +41,43 @@ def test_a_full_graph_can_be_watched_before_and_after_it_is_compiled() -> None:
     assert _seen(whole) == []
     assert _seen(whole) == []
     assert whole(torch.ones(4)).tolist() == [3.0] * 4
+
+
+_ON_THE_HOST = """
+import torch
+from triton import jit
+
+def waits(x):
+    assert not torch.isnan(x).any()
+    return x if x.sum() > 0 else -x
+
+def double(x):
+    y = x.double()
+    return y.mul_(2)
+
+def builds(x):
+    @jit
+    def kernel(x_ptr):
+        pass
+    return x
+"""
+
+
+def test_the_host_and_double_precision_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait for each `assert` and `if` on a tensor; what works in place reads and writes."""
+    made: dict[str, Any] = {}
+    cell = tmp_path / "submission.py"
+    cell.write_text(_ON_THE_HOST, encoding="utf-8")
+    exec(compile(_ON_THE_HOST, str(cell), "exec"), made)
+    x = torch.ones(8)
+
+    def found(name: str) -> dict[str, Any]:
+        return gather(lambda entry: entry(x), made[name])
+
+    assert [(each["kind"], each["line"]) for each in found("builds")["host"]] == [("builds", 14)]
+    assert found("waits")["host"] == []  # for a tensor on the CPU
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert [(each["kind"], each["line"]) for each in found("waits")["host"]] == [("waits", 6), ("waits", 7)]
+    converted, doubled = found("double")["operations"]
+    assert (converted["double"], doubled["double"]) == (64, 64)
+    assert (converted["bytes"], doubled["bytes"]) == (32 + 64, 128)
