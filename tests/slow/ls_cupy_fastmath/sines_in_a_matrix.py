@@ -1,5 +1,6 @@
 # slow: one kernel writes the sine and cosine of each pair to memory, and a second one reads them for the sums
 # cause: extra traffic
+# blind: missed
 import cupy as cp
 import numpy as np
 

@@ -1,5 +1,5 @@
 # slow: the vector is copied and then folded in half in global memory, one launch per fold
-# cause: extra traffic
+# cause: extra operations
 import ctypes
 from functools import cache
 

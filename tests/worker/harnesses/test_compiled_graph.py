@@ -201,3 +201,18 @@ def test_other_ways_to_the_cpu_are_seen(fetch: Any) -> None:
     with pytest.raises(TripToTheCpu):
         run(lambda x: fetch(x) * 2)
     run(lambda x: x.to(x.device) * 2)
+
+
+def test_what_a_graph_does_to_each_element_is_a_fact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal calls count once, and a square, a value per row and float32 not at all."""
+    facts: list[dict[str, Any]] = []
+    monkeypatch.setattr("grader.worker.toolchain.forked.facts", facts)
+
+    def work(x: Any) -> Any:
+        peak = torch.exp(x.amax(dim=1, keepdim=True)).double()
+        wide = torch.tanh(x).double() + torch.tanh(x) ** 2
+        return (torch.cos(wide) * peak).float()
+
+    run(work, most_kernels=4)
+    (fact,) = facts
+    assert (fact["special"], fact["special_names"], fact["double_results"]) == (2, "tanh, cos", 4)
