@@ -9,6 +9,7 @@ from grader.bottleneck.cause import in_times
 from grader.bottleneck.evidence import Evidence, Operation
 from grader.exercise import Exercise
 from grader.verdict import Cause
+from grader.words import plural
 
 __all__ = ["double_precision", "extra_traffic", "sorting", "special_functions"]
 
@@ -81,7 +82,7 @@ def special_functions(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]
     if needed is None or most is None or most.special < needed + 2:
         return
     seen = (
-        f"The graph computes {most.special} special functions for each element ({most.special_names}), where {needed} "
+        f"The graph computes {plural(most.special, 'special function')} for each element ({most.special_names}), where {needed} "
         "would do."
     )
     cure = "Select signs with `torch.where` instead of computing powers, and use one `tanh` instead of its parts"

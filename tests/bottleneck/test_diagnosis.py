@@ -519,7 +519,7 @@ def _operation(name: str, line: int, share: float, **more: int) -> dict[str, Any
 
 
 def test_operations_that_move_more_than_the_solutions_are_named() -> None:
-    """Those that move most, with their lines; not what the solution moves, nor a small sort."""
+    """The largest are listed with their lines; not what the solution moves, nor a small sort."""
     usual = [_operation("sub", 9, 4.0), _operation("aminmax", 4, 1.0)]
     assert causes(find("unblock"), "", _of_torch("unblock", *usual, _operation("sort", 5, 0.01))) == ()
     (found,) = causes(find("unblock"), "", _of_torch("unblock", *usual, _operation("clone", 7, 5.0)))
