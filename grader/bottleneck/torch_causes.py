@@ -81,9 +81,7 @@ def special_functions(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]
     most = max(evidence.graphs, key=lambda graph: graph.special, default=None)
     if needed is None or most is None or most.special < needed + 2:
         return
-    seen = (
-        f"The graph computes {plural(most.special, 'special function')} for each element ({most.special_names}), where {needed} "
-        "would do."
-    )
+    functions = plural(most.special, "special function")
+    seen = f"The graph computes {functions} for each element ({most.special_names}), where {needed} would do."
     cure = "Select signs with `torch.where` instead of computing powers, and use one `tanh` instead of its parts"
     yield Cause("special functions", seen, cure, "calls", most.special_line, 1 + _OF_TANH * (most.special - needed))
