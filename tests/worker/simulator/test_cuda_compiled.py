@@ -251,7 +251,7 @@ def test_a_kernels_parameter_is_no_reference(parameters, refused):
     ],
 )
 def test_the_hosts_constexpr_array_is_for_constants_in_a_kernel(before, body, refused):
-    """What nvcc does not compute itself needs an array that the GPU has. Seen with nvcc 13.0."""
+    """The GPU has no such array, but nvcc computes constants itself. Seen with nvcc 13.0."""
     source = f"{before}constexpr int W[2] = {{1, 2}};\ntemplate <int N>\n__global__ void kernel(int* x) {{ {body} }}\n"
     assert ('identifier "W" is undefined in device code' in refusal(source, "")) == refused
 
