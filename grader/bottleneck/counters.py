@@ -201,7 +201,7 @@ def _pairs(
         shared = [each for launch in run.launches for each in launch.warps if each.name == "shared" and each.count]
         if total := sum(each.count for each in shared):
             yield "turns per access of shared memory", sum(each.units * each.count for each in shared) / total, turns
-    elif cause.kind in ("low occupancy", "small blocks") and values.get(OCCUPANCY):
+    elif cause.kind in ("low occupancy", "small blocks", "small programs") and values.get(OCCUPANCY):
         main = on_gpu.main_kernel if on_gpu is not None else None
         if main is not None and main.occupancy:
             yield "% occupancy", main.occupancy, values[OCCUPANCY]

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from grader.bottleneck import code_causes, host_causes, launch_causes, memory_causes, torch_causes
+from grader.bottleneck import (
+    attention_causes,
+    code_causes,
+    host_causes,
+    launch_causes,
+    memory_causes,
+    tail_causes,
+    torch_causes,
+)
 from grader.bottleneck.cause import WORTH, ranked
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.time_model import headroom as headroom_on
@@ -16,7 +24,8 @@ __all__ = ["causes"]
 
 _IMPLIES = {
     "many launches": ("few programs",),  # each launch is small, but they are many
-    "spills": ("low occupancy", "small blocks"),  # as many registers as a thread can have, so few threads
+    "serial tail": ("few programs",),  # of the launch that is the tail
+    "spills": ("low occupancy", "small blocks", "small programs"),  # as many registers as a thread can have
 }
 
 
@@ -55,6 +64,7 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from memory_causes.atomics(exercise, evidence)
     yield from memory_causes.idle_elements(exercise, evidence)
     yield from memory_causes.small_tiles(exercise, evidence)
+    yield from attention_causes.tiles_of_attention(exercise, evidence)
     yield from memory_causes.no_grouped_order(exercise, source, evidence)
     yield from torch_causes.extra_traffic(exercise, evidence)
     yield from torch_causes.sorting(exercise, evidence)
@@ -62,10 +72,11 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from torch_causes.special_functions(exercise, evidence)
     yield from host_causes.host_work(exercise, evidence)
     yield from launch_causes.many_launches(exercise, evidence)
-    yield from launch_causes.small_programs(evidence)
-    yield from launch_causes.small_blocks(evidence)
+    yield from launch_causes.small_programs(exercise, evidence)
+    yield from launch_causes.small_blocks(exercise, evidence)
     yield from launch_causes.few_programs(exercise, source, evidence)
-    yield from launch_causes.last_wave(exercise, evidence)
+    yield from tail_causes.last_wave(exercise, source, evidence)
+    yield from tail_causes.serial_tail(evidence)
     yield from launch_causes.low_occupancy(exercise, evidence)
     yield from code_causes.spills(evidence)
     yield from code_causes.capped_registers(source, evidence)

@@ -26,7 +26,7 @@ class Access:
     """The accesses of one line of a Triton kernel in a launch, counted in the simulator.
 
     `bytes` are those of the elements, `fetched` those of the sectors that hold them, and `idle` the elements that a
-    mask left out.
+    mask left out. `tensor` is the tensor's number in the call, 0 if it is not known: each kernel has its own names.
     """
 
     kind: str  # load, store or atomic
@@ -37,6 +37,17 @@ class Access:
     bytes: int
     fetched: int
     idle: int
+    tensor: int = 0
+
+    @property
+    def block(self) -> float:
+        """The elements of one access, those that a mask left out included."""
+        return (self.elements + self.idle) / max(1, self.count)
+
+    @property
+    def of(self) -> int | str:
+        """The tensor's number, or its name if the number is not known."""
+        return self.tensor or self.name
 
 
 @dataclass(frozen=True)
@@ -306,7 +317,7 @@ def _launch(one: dict[str, Any]) -> Launch:
         count=max(1, _number(one, "count")),
         accesses=tuple(
             Access(_text(each, "kind"), _text(each, "name"), _line(each),
-                   *(_number(each, name) for name in ("count", "elements", "bytes", "fetched", "idle")))
+                   *(_number(each, name) for name in ("count", "elements", "bytes", "fetched", "idle", "tensor")))
             for each in _dicts(one.get("accesses"))
         ),
         warps=tuple(

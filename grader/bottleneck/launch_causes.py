@@ -16,7 +16,7 @@ from grader.verdict import Cause
 from grader.words import plural, time
 
 __all__ = [
-    "few_programs", "gain_of_fewer", "host_time", "last_wave", "low_occupancy", "many_launches", "small_blocks",
+    "few_programs", "gain_of_fewer", "host_time", "low_occupancy", "many_launches", "small_blocks",
     "small_programs", "source_causes",
 ]  # fmt: skip
 
@@ -26,9 +26,9 @@ _LONG_US = 10.0  # of a kernel, compared with a few microseconds for a launch
 _BLOCKS_PER_SM, _THREADS_PER_SM = 32, 2048
 _REGISTERS_PER_SM, _SHARED_PER_SM = 65_536, 233_472  # of an H100; a block takes 1 KB of the shared memory itself
 _IDLE_GPU = 1.5  # a call that takes this many times as long as its kernels waits for the host
-_UNEVEN = 1.2  # times as long as if all SMs had the same number of blocks
 _LOW = 0.2  # of the threads that fit on an SM
-_SMALL_PROGRAM = 64  # elements
+_SMALL_PROGRAM, _PER_THREAD = 64, 4  # elements
+_LARGER_PROGRAMS = "Let each program load a block of 1,024 elements or more with `tl.arange`, in 4 warps or more"
 _MUCH_LARGER = 4  # of two cases: a grid that does not grow with the problem is the same for both
 _ONE_BLOCK = re.compile(r"(?:<<<|[\[({])\s*1\s*,")
 _COUNTS_SMS = "multiprocessor"  # in a cell, without underscores
@@ -70,30 +70,35 @@ def _main(run: Run) -> Launch | None:
                default=None)  # fmt: skip
 
 
-def small_programs(evidence: Evidence) -> Iterator[Cause]:
-    """Triton programs with fewer elements than threads."""
+def small_programs(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
+    """Triton programs with fewer elements than threads, or of one warp with so few that an SM cannot hold enough."""
     run = evidence.largest
     main = _main(run) if run is not None else None
     if main is None or not main.accesses or main.programs < WARP // 2:
         return
-    block = max((each.elements + each.idle) // max(1, each.count) for each in main.accesses)
-    if not block or block > _SMALL_PROGRAM or 2 * block > main.threads:
+    block = max(each.block for each in main.accesses)
+    idle = 0 < block <= _SMALL_PROGRAM and 2 * block <= main.threads
+    few = exercise.limited_by == "memory" and main.threads == WARP and 0 < block <= _PER_THREAD * WARP
+    if not idle and not few:
         return
     seen = (
-        f"There are {plural(main.programs, 'program')}, each with {plural(block, 'element')} for its "
-        f"{plural(main.threads, 'thread')}."
+        f"There are {plural(main.programs, 'program')}, each with {plural(round(block), 'element')} for its "
+        f"{plural(main.threads, 'thread')}{'' if idle else f'. An SM holds at most {_BLOCKS_PER_SM} programs'}."
     )
-    cure = "Let each program load a block of 1,024 elements or more with `tl.arange`"
-    yield Cause("small programs", seen, cure, "accesses", main.line, main.threads / block)
+    ratio = main.threads / block if idle else _unfilled(1)
+    yield Cause("small programs", seen, _LARGER_PROGRAMS, "accesses", main.line, ratio)
 
 
-def small_blocks(evidence: Evidence) -> Iterator[Cause]:
-    """Blocks of threads with too few warps to fill an SM, or with a warp that is not full."""
+def small_blocks(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
+    """Blocks of threads with too few warps to fill an SM, or with a warp that is not full.
+
+    Triton's are called small programs. They are not the cause if their registers or shared memory are the limit.
+    """
     run = evidence.largest
     main = _main(run) if run is not None else None
     if main is None or main.accesses or not main.threads or main.programs < 2:
         return
-    warps = -(-main.threads // WARP)
+    warps, code = -(-main.threads // WARP), main.code
     if main.threads % WARP:
         seen = (
             f"A block has {plural(main.threads, 'thread')}, but runs in warps of {WARP}: "
@@ -101,13 +106,17 @@ def small_blocks(evidence: Evidence) -> Iterator[Cause]:
         )
         cure = f"Make the number of threads per block a multiple of {WARP}, such as 128 or 256"
         yield Cause("partial warps", seen, cure, "calls", main.line, max(warps * WARP / main.threads, _unfilled(warps)))
+    elif code is not None and _limit(main.threads, code.registers or 0, code.shared or 0)[1] != "threads":
+        return
     elif _unfilled(warps) > 1:
+        triton = exercise.backend == "triton"
+        name = "program" if triton else "block"
         seen = (
-            f"A block has {plural(main.threads, 'thread')}. An SM holds at most {_BLOCKS_PER_SM} blocks, so only "
+            f"A {name} has {plural(main.threads, 'thread')}. An SM holds at most {_BLOCKS_PER_SM} {name}s, so only "
             f"{_BLOCKS_PER_SM * main.threads:,} of the {_THREADS_PER_SM:,} threads that fit on it are in flight."
         )
-        cure = "Launch blocks of 128 or 256 threads"
-        yield Cause("small blocks", seen, cure, "calls", main.line, _unfilled(warps))
+        cure = _LARGER_PROGRAMS if triton else "Launch blocks of 128 or 256 threads"
+        yield Cause(f"small {name}s", seen, cure, "calls", main.line, _unfilled(warps))
 
 
 def _unfilled(warps: int) -> float:
@@ -144,25 +153,6 @@ def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterato
         )
         cure, at = "Divide the work among more blocks, several per SM", found[-1][1].line if found else None
         yield Cause("few programs", seen, cure, "calls", at, multiprocessors / programs)
-
-
-def last_wave(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
-    """Blocks that cannot be divided evenly among the SMs, where arithmetic is the limit.
-
-    The blocks of an SM share its arithmetic, so it does not matter here how many of them run at a time.
-    """
-    ran, multiprocessors = evidence.main_kernel, evidence.multiprocessors
-    if exercise.limited_by != "arithmetic" or ran is None or not 0 < multiprocessors < ran.programs:
-        return
-    most = -(-ran.programs // multiprocessors)
-    at_most = most * multiprocessors / ran.programs
-    if at_most >= _UNEVEN:
-        seen = (
-            f"The {plural(ran.programs, 'block')} cannot be divided evenly among {multiprocessors} SMs: some get "
-            f"{most}, while the others get {most - 1} and are idle during the last wave."
-        )
-        cure = "Choose tile sizes that make the number of blocks a multiple of the number of SMs, or slightly less"
-        yield Cause("last wave", seen, cure, "calls", None, at_most)
 
 
 def host_time(evidence: Evidence) -> Iterator[Cause]:

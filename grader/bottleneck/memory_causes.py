@@ -29,6 +29,7 @@ _STORES = 0.3  # of what a warp loads: a kernel that adds up stores less
 _MUCH_WORK, _GROWS = 1.5, 0.7  # operations for an output in two cases; what is stored for it grows as they do
 _SHARE = 0.05  # of the bytes that must be moved
 _PER_ATOMIC = 64  # elements: a warp or a program that adds up first needs fewer atomics
+_PER_OUTPUT = 4  # atomics: a product whose sums are divided among several programs
 _NOT_THE_LAST = 8  # programs: the last one may have an incomplete block
 _REUSE, _ENOUGH_REUSE = 20.0, 64.0  # operations per loaded byte of a product, with small tiles and with large ones
 _PER_READ = 0.6  # products per value read from shared memory: half of one if a thread computes one element
@@ -61,7 +62,7 @@ def wasted_sectors(evidence: Evidence) -> Iterator[Cause]:
 
 def _of_blocks(run: Run) -> Iterator[Cause]:
     every = [each for launch in run.launches for each in launch.accesses if each.kind != "atomic"]
-    wide = [each for each in every if each.elements and each.bytes >= 2 * SECTOR_BYTES * max(1, each.count)]
+    wide = [each for each in every if each.elements and each.bytes >= SECTOR_BYTES * max(1, each.count)]
     worst = max(wide, key=lambda each: each.fetched - each.bytes, default=None)
     if worst is None or worst.fetched < _WASTE * worst.bytes:
         return
@@ -226,27 +227,28 @@ def _stored(run: Run) -> dict[int, float]:
 def atomics(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     """An atomic for few elements."""
     run = evidence.largest
-    if run is None or exercise.limited_by != "memory":
+    if run is None:
         return
-    elements = sum(prod(array.shape) for array in run.case.inputs)
+    memory = exercise.limited_by == "memory"
+    elements = sum(prod(array.shape) for array in (run.case.inputs if memory else run.case.outputs))
     for launch in run.launches:
         of_blocks = [each for each in launch.accesses if each.kind == "atomic"]
         count = launch.atomics or sum(each.elements for each in of_blocks)
-        if count * _PER_ATOMIC > elements:
+        line = of_blocks[0].line if of_blocks else launch.line
+        if memory and count * _PER_ATOMIC > elements:
             each = elements / count
             seen = (
                 f"There is one atomic for {'each element' if each < 1.5 else f'every {each:.0f} elements'}, and "
                 "atomics to the same address take turns."
             )
             cure = "Add up within each block first, then use one atomic per block"
-            yield Cause(
-                "atomics",
-                seen,
-                cure,
-                "accesses",
-                of_blocks[0].line if of_blocks else launch.line,
-                _PER_ATOMIC / each if each >= 1 else float(_PER_ATOMIC),
-            )
+            gain = _PER_ATOMIC / each if each >= 1 else float(_PER_ATOMIC)
+            yield Cause("atomics", seen, cure, "accesses", line, gain)
+            return
+        if of_blocks and not memory and count >= _PER_OUTPUT * elements:
+            seen = f"{plural(round(count / elements), 'program')} add to each element of the result with atomics."
+            cure = "Let one program do the whole sum of its tile, and store it once"
+            yield Cause("atomics", seen, cure, "accesses", line)
             return
 
 

@@ -106,8 +106,9 @@ _THREADS_WAIT = (
 )
 _TIMEOUTS = {
     "triton": (
-        "Usually a loop never ends, or the grid has one program per element instead of one per block.",
-        "Does every loop counter advance to its end, and does `triton.cdiv` set the size of the grid?",
+        "Usually a loop never ends, or there are too many small steps: one program per element, or tiles of few rows.",
+        "Does every loop counter advance to its end, and does `triton.cdiv` set the size of the grid? Without a GPU, "
+        "each step of each program takes milliseconds, so larger blocks and tiles take less time.",
     ),
     **{each: tuple(text.format("__syncthreads()") for text in _THREADS_WAIT) for each in ("cuda", "cupy")},
     "numba": tuple(text.format("cuda.syncthreads()") for text in _THREADS_WAIT),

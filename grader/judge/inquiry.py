@@ -21,6 +21,7 @@ _ENOUGH_S = 5.0  # on a GPU: after this, only the smallest and the largest case 
 _MOST_OPERATIONS = 3_000_000
 _MOST_IN_PYTHON = 300_000  # Numba's simulator runs each thread in Python
 _MOST_ELEMENTS = 200_000  # of a case in the simulator, which takes long if each program has one element
+_AT_LEAST_ONE_LARGE = 5  # times as many operations, if otherwise the smallest case alone would be watched
 _ROWS, _LETTERS, _DEEP = 100, 200, 8  # of a claim: a submission may send megabytes
 
 
@@ -102,6 +103,11 @@ def _watched(bench: Bench, exercise: Exercise) -> list[Case]:
     by_size = sorted(cases, key=_elements)
     few = [case for case in by_size if _elements(case) <= _MOST_ELEMENTS and exercise.operations(case) <= most]
     small = few or by_size[:1]
+    if len(small) == 1:  # it may be one element, without any tiles: add the case with the most work per element
+        large = [case for case in by_size if _elements(case) <= _MOST_ELEMENTS]
+        large = [case for case in large if exercise.operations(case) <= _AT_LEAST_ONE_LARGE * most]
+        small += sorted(large, key=lambda case: exercise.operations(case) / _elements(case))[-1:]
+        return list(dict.fromkeys(small))
     return [small[len(small) // 2], small[-1]] if len(small) > 2 else small
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from grader.authoring.stubs import solution
 from grader.bottleneck.evidence import Evidence
 from grader.errors import JudgeStopped
 from grader.judge.inquiry import trimmed
@@ -36,6 +37,25 @@ def test_beside_a_gpu_the_simulator_compiles_no_triton_kernel(quick_judge: Any) 
 
 def test_an_exercise_without_cases_for_the_simulator_has_no_runs(quick_judge: Any) -> None:
     assert quick_judge.evidence("def time_gpu(function):\n    return 1.0\n", "time_gpu").runs == ()
+
+
+def test_attention_is_watched_on_a_case_of_several_tiles(quick_judge: Any) -> None:
+    """Its first case has one query and one key. The tensors of a call have numbers, and kernels may rename them."""
+    evidence = quick_judge.evidence(solution("attention"), "attention")
+    assert [run.case.name for run in evidence.runs] == [
+        "1 × 1 × 64", "1 × 320 × 64, causal, one key far above the rest"
+    ]  # fmt: skip
+    accesses = evidence.runs[-1].launches[0].accesses
+    assert sorted({each.tensor for each in accesses}) == [1, 2, 3, 4]
+
+
+def test_an_empty_tensor_moves_nothing(quick_judge: Any) -> None:
+    """The simulator fills it with NaN, which a GPU does not do."""
+    made = VECTOR_ADD.replace("n = out", "import torch\n    n = torch.empty(out.shape, device=out.device)", 1)
+    assert made != VECTOR_ADD
+    evidence = quick_judge.evidence(made, "vector_add")
+    assert evidence.runs
+    assert all(run.operations == () for run in evidence.runs)
 
 
 def test_long_lists_texts_and_deep_nesting_are_cut_off() -> None:

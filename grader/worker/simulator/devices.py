@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from grader.worker.simulator import scratch
+from grader.worker.simulator import scratch, tally
 from grader.worker.simulator.lacks import NotSimulated
 
 GPU, CPU = "cuda", "cpu"
@@ -262,8 +262,12 @@ def _filled(tensor: Any) -> Any:
     if bits is None or tensor.device.type != CPU or not tensor.is_floating_point():
         return tensor
     integer = getattr(torch, f"int{8 * tensor.element_size()}")
-    with torch.no_grad():
-        tensor.view(integer).fill_(struct.unpack("q", struct.pack("Q", bits))[0])
+    before, tally.interpreting = tally.interpreting, True
+    try:
+        with torch.no_grad():
+            tensor.view(integer).fill_(struct.unpack("q", struct.pack("Q", bits))[0])
+    finally:
+        tally.interpreting = before
     return tensor
 
 

@@ -22,12 +22,13 @@ _MOST_LAUNCHES, _MOST_LINES = 64, 64  # of one call that are kept apart
 FILE = "submission.py"
 _GRAPH = "<eval_with_key>"  # the file of a graph's code, by torch.fx
 
-interpreting = False  # whether a Triton launch runs: the interpreter itself copies its tensors
+interpreting = False  # whether the simulator calls torch itself: to copy a launch's tensors, or to fill an empty one
 
 _kept: list[dict[str, Any]] | None = None
 _lines: dict[tuple[Any, ...], dict[str, Any]] = {}  # of the launch that runs
 _warps: list[dict[str, Any]] = []  # of its first warp
 _of_host: dict[tuple[str, str, int], int] | None = None
+_tensors: dict[int, int] = {}  # numbers of a call's tensors, by the address of their first element
 
 
 @contextlib.contextmanager
@@ -37,19 +38,23 @@ def counting() -> Iterator[list[dict[str, Any]]]:
     _kept = []
     _lines.clear()
     _warps.clear()
+    _tensors.clear()
     try:
         yield _kept
     finally:
         _kept = None
 
 
-def access(kind: str, name: str, line: int | None, addresses: Any, width: int, idle: int) -> None:
-    """Count one access of a program: the addresses of its elements, the bytes of each, and how many are masked out."""
+def access(kind: str, name: str, line: int | None, addresses: Any, width: int, idle: int, origin: int) -> None:
+    """Count one access of a program: the addresses of its elements, the bytes of each, and how many are masked out.
+
+    `origin` is the address of the tensor's first element, which tells tensors apart: kernels name their own parameters.
+    """
     if _kept is None or len(_lines) > _MOST_LINES:
         return
     key = (kind, name, line)
     empty = {"kind": kind, "name": name, "line": line, "count": 0, "elements": 0, "bytes": 0, "fetched": 0, "idle": 0}
-    found = _lines.setdefault(key, empty)
+    found = _lines.setdefault(key, empty | {"tensor": _tensors.setdefault(origin, len(_tensors) + 1)})
     found["count"] += 1
     found["elements"] += int(addresses.size)
     found["idle"] += idle

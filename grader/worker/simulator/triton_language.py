@@ -16,6 +16,7 @@ import numpy as np
 
 _RANGES = ("range",)  # also as an attribute: `tl.range`; the indices of `tl.static_range` are plain numbers
 _ARITHMETIC = ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
+_TYPES = 256  # that are remembered
 _METHODS = {ast.And: "logical_and", ast.Or: "logical_or"}
 
 
@@ -37,6 +38,63 @@ def install() -> None:
     module._patch_lang_tensor = _completed(module._patch_lang_tensor)
     module.ReduceOps.generic_reduce = _by_blocks(_reduced)
     module.ScanOps.generic_scan = _by_blocks(_scanned)
+    _patch_once_per_launch()
+    _remember_types()
+
+
+def _patch_once_per_launch() -> None:
+    """Patch the language once per function and launch.
+
+    The interpreter does so in each call of a function, `tl.max` among them: a quarter of a launch's time.
+    """
+    from triton.runtime import interpreter
+
+    module: Any = interpreter
+    patch, execute = module._patch_lang, module.GridExecutor.__call__
+    patched: set[Any] = set()
+
+    def patch_lang(function: Any) -> Any:
+        if function in patched:
+            return None
+        patched.add(function)
+        return patch(function)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        patched.clear()
+        return execute(self, *args, **kwargs)
+
+    module._patch_lang, module.GridExecutor.__call__ = patch_lang, call
+
+
+def _remember_types() -> None:
+    """Find NumPy's type of a type, and a block type's name and shape, once: each operation asks for some of them."""
+    from triton.language import core
+    from triton.runtime import interpreter
+
+    module: Any = interpreter
+    numpys, find = dict[str, Any](), module._get_np_dtype
+
+    def np_dtype(kind: Any) -> Any:
+        name = kind.scalar.name
+        if name not in numpys:
+            numpys[name] = find(kind)
+        return numpys[name]
+
+    module._get_np_dtype = np_dtype
+    made: dict[Any, dict[str, Any]] = {}
+    original: Any = core.block_type.__init__
+
+    def init(self: Any, element_ty: Any, shape: Any) -> None:
+        key = (element_ty.name, *shape) if type(element_ty) is core.dtype else None
+        known = made.get(key) if key is not None and all(type(size) is int for size in shape) else None
+        if known is not None:
+            self.__dict__.update(known, element_ty=element_ty)
+            return
+        original(self, element_ty, shape)
+        if key is not None and len(made) < _TYPES:
+            made[element_ty.name, *self.shape] = dict(vars(self))
+
+    core.block_type.__init__ = init
 
 
 def _as_declared(original: Any) -> Any:

@@ -200,7 +200,7 @@ def _where(ptrs: Any, mask: Any, stores: bool, line: int | None, atomic: bool = 
     if not atomic:
         _launch.look_at_sectors(region, active, width, stores, line)
     kind = "atomic" if atomic else "store" if stores else "load"
-    tally.access(kind, region.name, line, active, width, ptrs.data.size - active.size)
+    tally.access(kind, region.name, line, active, width, ptrs.data.size - active.size, region.origin)
     units = ((active - np.uint64(region.start)) // np.uint64(region.item)).astype(np.intp)
     if width > region.item:
         units = (units[:, None] + np.arange(width // region.item)).ravel()

@@ -1,5 +1,6 @@
 # slow: with the causal mask, the tiles above the diagonal are computed as well, with every score masked
 # cause: idle elements
+# blind: missed
 import math
 
 import triton

@@ -1,5 +1,6 @@
 # slow: three kernels, and the matrix of scores is written and read between them
 # cause: extra traffic
+# blind: missed
 import torch
 import triton
 import triton.language as tl

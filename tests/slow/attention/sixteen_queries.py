@@ -1,5 +1,6 @@
 # slow: a program has 16 queries and takes 32 keys per step
 # cause: small tiles
+# blind: missed
 import triton
 import triton.language as tl
 

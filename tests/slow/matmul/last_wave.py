@@ -1,6 +1,5 @@
 # slow: 200 persistent programs: on a GPU with 132 SMs, 68 run only after the first 132
 # cause: last wave
-# without_a_gpu: unnamed
 import triton
 import triton.language as tl
 

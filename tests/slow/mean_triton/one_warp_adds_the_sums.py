@@ -1,5 +1,6 @@
 # slow: one program of one warp adds 262,144 sums, 32 at a time
 # cause: serial tail
+# blind: missed
 import torch
 import triton
 import triton.language as tl

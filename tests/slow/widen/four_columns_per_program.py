@@ -1,5 +1,6 @@
 # slow: a program has four columns and goes down all rows, so half of each sector is for another program
 # cause: wasted sectors
+# blind: missed
 import triton
 import triton.language as tl
 

@@ -1,5 +1,6 @@
 # slow: a program is one warp with 128 elements: a quarter of a million programs
 # cause: small programs
+# blind: missed
 import triton
 import triton.language as tl
 
