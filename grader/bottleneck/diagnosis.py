@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from grader.bottleneck import code_causes, launch_causes, memory_causes
+from grader.bottleneck import balance_causes, code_causes, launch_causes, memory_causes
 from grader.bottleneck.cause import ranked
 from grader.bottleneck.evidence import Evidence
 from grader.bottleneck.time_model import headroom as headroom_on
@@ -48,7 +48,10 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from memory_causes.repeated_reads(exercise, evidence)
     yield from memory_causes.extra_operations(exercise, evidence)
     yield from memory_causes.extra_kernels(exercise, evidence)
-    yield from memory_causes.atomics(exercise, evidence)
+    yield from balance_causes.atomics(exercise, evidence)
+    yield from balance_causes.divergence(evidence)
+    yield from balance_causes.serial_tail(exercise, evidence)
+    yield from balance_causes.runtime_waits(evidence)
     yield from memory_causes.idle_elements(exercise, evidence)
     yield from memory_causes.small_tiles(exercise, evidence)
     yield from memory_causes.no_grouped_order(exercise, source, evidence)

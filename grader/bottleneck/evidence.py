@@ -13,7 +13,7 @@ from typing import Any
 from grader.exercise import Case, Exercise
 from grader.words import kernel_name
 
-__all__ = ["Access", "Code", "Evidence", "Launch", "Operation", "Run", "WarpAccess"]
+__all__ = ["Access", "Code", "Evidence", "Launch", "LoopOfSome", "Operation", "Run", "Wait", "WarpAccess"]
 
 _MOST = 1 << 60
 _CHARACTERS, _SIGNATURE = 60, 300  # of a name, and of a kernel's C++ signature
@@ -60,6 +60,15 @@ class WarpAccess:
 
 
 @dataclass(frozen=True)
+class LoopOfSome:
+    """A long loop that only some lanes of a warp run: these as bits, and the turns, counted in the simulator."""
+
+    line: int | None
+    lanes: int
+    turns: int
+
+
+@dataclass(frozen=True)
 class Code:
     """A compiled kernel, by its PTX and the assembler. A number is None if it is not known."""
 
@@ -84,7 +93,11 @@ class Code:
 
 @dataclass(frozen=True)
 class Launch:
-    """The launches of one kernel from one line, in one call."""
+    """The launches of one kernel from one line, in one call.
+
+    Accesses are counted for the busiest thread of each block: `most` is their maximum, and `total` their sum. `alone`
+    is how many more they are, in all, than those of any thread in another warp of the block.
+    """
 
     kernel: str
     line: int | None
@@ -93,8 +106,12 @@ class Launch:
     count: int
     shared: int = 0
     atomics: int = 0
+    most: int = 0
+    total: int = 0
+    alone: int = 0
     accesses: tuple[Access, ...] = ()
     warps: tuple[WarpAccess, ...] = ()
+    partly: tuple[LoopOfSome, ...] = ()
     code: Code | None = None
 
     @property
@@ -110,6 +127,14 @@ class Operation:
     line: int | None
     count: int
     bytes: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A call of CUDA's runtime that makes the host wait for the GPU, or the GPU for the host."""
+
+    name: str
+    line: int | None
 
 
 @dataclass(frozen=True)
@@ -142,6 +167,7 @@ class Run:
     launches: tuple[Launch, ...] = ()
     operations: tuple[Operation, ...] = ()
     us: float | None = None
+    waits: tuple[Wait, ...] = ()
 
     @property
     def elements(self) -> int:
@@ -153,11 +179,12 @@ class Evidence:
     """The evidence about a submission. `simulated` says that the runs were.
 
     `copy_gbps` and `peak_tflops` are the GPU's measured ceilings. They and its `multiprocessors`, which are its SMs,
-    are 0 in the simulator.
+    are 0 in the simulator. `planned` is the largest timed case with the launches that CUDA C++ would make in it.
     """
 
     simulated: bool
     runs: tuple[Run, ...] = ()
+    planned: Run | None = None
     codes: tuple[Code, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     copy_gbps: float = 0.0
@@ -175,11 +202,14 @@ class Evidence:
             for one in claims["runs"]
             if one["case"] in known
         ]
-        machine = dict(claims)
+        machine, codes = dict(claims), _dicts(claims["codes"])
+        planned = [each for each in codes if each.get("planned") and each.get("case") in known]
+        of = known[planned[0]["case"]] if planned else None
         return cls(
             simulated=bool(claims["simulated"]),
             runs=tuple(runs),
-            codes=codes_of(claims["codes"]),
+            planned=Run(of, tuple(map(_launch, planned))) if of is not None else None,
+            codes=codes_of([each for each in codes if not each.get("planned")]),
             kernels=tuple(map(_kernel, _dicts(claims.get("kernels")))),
             copy_gbps=_real(machine, "copy_gbps"),
             peak_tflops=_real(machine, "peak_tflops"),
@@ -218,7 +248,8 @@ def run_of(case: Case, claim: Any) -> Run:
         for one in _dicts(found.get("operations"))
     )
     launches = map(_launch, _dicts(found.get("launches")))
-    return Run(case, tuple(launches), tuple(operations), _real(found, "us") or None)
+    waits = (Wait(_text(one, "name"), _line(one)) for one in _dicts(found.get("waits")))
+    return Run(case, tuple(launches), tuple(operations), _real(found, "us") or None, tuple(waits))
 
 
 def codes_of(claim: Any) -> tuple[Code, ...]:
@@ -247,7 +278,7 @@ def _kernel(one: dict[str, Any]) -> Kernel:
 
 def _launch(one: dict[str, Any]) -> Launch:
     code = one.get("code")
-    numbers = {name: _number(one, name) for name in ("threads", "shared", "atomics")}
+    numbers = {name: _number(one, name) for name in ("threads", "shared", "atomics", "most", "total", "alone")}
     return Launch(
         kernel=_text(one, "kernel"),
         line=_line(one),
@@ -262,6 +293,10 @@ def _launch(one: dict[str, Any]) -> Launch:
             WarpAccess(_text(each, "kind"), _text(each, "name"), _line(each), _real(each, "units"),
                        _number(each, "size"), _number(each, "count"))
             for each in _dicts(one.get("warps"))
+        ),
+        partly=tuple(
+            LoopOfSome(_line(each), _number(each, "lanes"), _number(each, "turns"))
+            for each in _dicts(one.get("partly"))
         ),
         code=_code(code) if isinstance(code, dict) else None,
         **numbers,

@@ -41,6 +41,11 @@ def many_launches(evidence: Evidence) -> Iterator[Cause]:
     launches += [(each.line, each.count, "launches a kernel", each.case) for each in evidence.codes if each.case]
     launches += [(None, each.count, "launches a kernel", run.case.name) for each in evidence.kernels if each.programs]
     calls = [(each.line, each.count, f"calls torch's `{each.name}`", run.case.name) for each in run.operations]
+    if evidence.planned is not None:
+        every = evidence.planned.launches
+        lines = {each.line for each in every}
+        launches += [(line, sum(each.count for each in every if each.line == line), "launches a kernel",
+                      evidence.planned.case.name) for line in lines]  # fmt: skip
     line, count, what, case = max(launches + calls, key=lambda call: call[1], default=(None, 0, "", ""))
     if count < _LAUNCHES:
         return
@@ -129,7 +134,14 @@ def few_programs(exercise: Exercise, source: str, evidence: Evidence) -> Iterato
             f"The launch has {plural(programs, 'block')}{f' in the case “{case}”' if case else ''} for the "
             f"{multiprocessors} SMs of {'this GPU' if evidence.multiprocessors else 'an H100'}: the rest are idle."
         )
-        cure, at = "Divide the work among more blocks, several per SM", found[-1][1].line if found else None
+        at = found[-1][1].line if found else None
+        own = not any(run.operations for run in evidence.runs)  # all kernels are the submission's
+        if ran is not None and own and any(each.programs >= multiprocessors for each in evidence.kernels):
+            seen = f"After a kernel that fills the GPU, `{ran.name}` takes most of the time. {seen}"
+            cure = "Let each block of the first kernel do more, so that less remains, and use more threads for the rest"
+            yield Cause("serial tail", seen, cure, "calls", None, multiprocessors / programs)
+            return
+        cure = "Divide the work among more blocks, several per SM"
         yield Cause("few programs", seen, cure, "calls", at, multiprocessors / programs)
 
 

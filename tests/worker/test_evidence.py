@@ -39,3 +39,14 @@ def test_a_full_graph_can_be_watched_before_and_after_it_is_compiled() -> None:
     assert _seen(whole) == []
     assert _seen(whole) == []
     assert whole(torch.ones(4)).tolist() == [3.0] * 4
+
+
+def test_what_the_simulator_itself_copies_is_no_operation() -> None:
+    """It moves new tensors to memory with guards."""
+    from grader.worker.simulator import tally
+
+    def work(x: Any) -> Any:
+        with tally.own_work():
+            return x.clone()
+
+    assert _seen(work) == []

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from grader.worker.simulator import scratch
+from grader.worker.simulator import scratch, tally
 from grader.worker.simulator.lacks import NotSimulated
 
 GPU, CPU = "cuda", "cpu"
@@ -190,9 +190,10 @@ class _Devices(TorchFunctionMode):
                 setattr(each, _PINNED, True)
         if not new:  # with `out=`, for example
             return result
-        if wanted == GPU and name in scratch.FACTORIES:
-            scratch.guard(result, sys._getframe(1))
-        return _filled(result) if name in _EMPTY else result
+        with tally.own_work():
+            if wanted == GPU and name in scratch.FACTORIES:
+                scratch.guard(result, sys._getframe(1))
+            return _filled(result) if name in _EMPTY else result
 
 
 def _wanted(device: Any) -> tuple[str, Any]:

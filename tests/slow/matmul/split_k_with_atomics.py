@@ -1,5 +1,6 @@
 # slow: 32 programs add their shares of each tile to a float32 matrix with atomics
 # cause: atomics
+# blind: missed
 import torch
 import triton
 import triton.language as tl
