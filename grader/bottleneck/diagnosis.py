@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from grader.bottleneck import (
     attention_causes,
+    balance_causes,
     code_causes,
     host_causes,
     launch_causes,
@@ -61,7 +62,10 @@ def _of(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
     yield from memory_causes.extra_operations(exercise, evidence)
     yield from memory_causes.extra_kernels(exercise, evidence)
     yield from memory_causes.stored_between(exercise, evidence)
-    yield from memory_causes.atomics(exercise, evidence)
+    yield from balance_causes.atomics(exercise, evidence)
+    yield from balance_causes.divergence(evidence)
+    yield from balance_causes.serial_tail(exercise, evidence)
+    yield from balance_causes.runtime_waits(evidence)
     yield from memory_causes.idle_elements(exercise, evidence)
     yield from memory_causes.small_tiles(exercise, evidence)
     yield from attention_causes.tiles_of_attention(exercise, evidence)

@@ -13,7 +13,9 @@ from typing import Any
 from grader.exercise import Case, Exercise
 from grader.words import kernel_name
 
-__all__ = ["Access", "Code", "Evidence", "Graph", "HostWork", "Launch", "Operation", "Run", "WarpAccess"]
+__all__ = [
+    "Access", "Code", "Evidence", "Graph", "HostWork", "Launch", "LoopOfSome", "Operation", "Run", "Wait", "WarpAccess",
+]  # fmt: skip
 
 _MOST = 1 << 60
 _CHARACTERS, _SIGNATURE = 60, 300  # of a name, and of a kernel's C++ signature
@@ -71,6 +73,15 @@ class WarpAccess:
 
 
 @dataclass(frozen=True)
+class LoopOfSome:
+    """A long loop that only some lanes of a warp run: these as bits, and the turns, counted in the simulator."""
+
+    line: int | None
+    lanes: int
+    turns: int
+
+
+@dataclass(frozen=True)
 class Code:
     """A compiled kernel, by its PTX and the assembler. A number is None if it is not known."""
 
@@ -95,7 +106,11 @@ class Code:
 
 @dataclass(frozen=True)
 class Launch:
-    """The launches of one kernel from one line, in one call."""
+    """The launches of one kernel from one line, in one call.
+
+    Accesses are counted for the busiest thread of each block: `most` is their maximum, and `total` their sum. `alone`
+    is how many more they are, in all, than those of any thread in another warp of the block.
+    """
 
     kernel: str
     line: int | None
@@ -104,8 +119,12 @@ class Launch:
     count: int
     shared: int = 0
     atomics: int = 0
+    most: int = 0
+    total: int = 0
+    alone: int = 0
     accesses: tuple[Access, ...] = ()
     warps: tuple[WarpAccess, ...] = ()
+    partly: tuple[LoopOfSome, ...] = ()
     code: Code | None = None
 
     @property
@@ -152,6 +171,14 @@ class Graph:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """A call of CUDA's runtime that makes the host wait for the GPU, or the GPU for the host."""
+
+    name: str
+    line: int | None
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A kernel, copy or fill that ran on the GPU in one call, by torch's profiler.
 
@@ -182,6 +209,7 @@ class Run:
     operations: tuple[Operation, ...] = ()
     host: tuple[HostWork, ...] = ()
     us: float | None = None
+    waits: tuple[Wait, ...] = ()
 
     @property
     def elements(self) -> int:
@@ -193,11 +221,12 @@ class Evidence:
     """The evidence about a submission. `simulated` says that the runs were.
 
     `copy_gbps` and `peak_tflops` are the GPU's measured ceilings. They and its `multiprocessors`, which are its SMs,
-    are 0 in the simulator.
+    are 0 in the simulator. `planned` is the largest timed case with the launches that CUDA C++ would make in it.
     """
 
     simulated: bool
     runs: tuple[Run, ...] = ()
+    planned: Run | None = None
     codes: tuple[Code, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     graphs: tuple[Graph, ...] = ()
@@ -216,11 +245,14 @@ class Evidence:
             for one in claims["runs"]
             if one["case"] in known
         ]
-        machine = dict(claims)
+        machine, codes = dict(claims), _dicts(claims["codes"])
+        planned = [each for each in codes if each.get("planned") and each.get("case") in known]
+        of = known[planned[0]["case"]] if planned else None
         return cls(
             simulated=bool(claims["simulated"]),
             runs=tuple(runs),
-            codes=codes_of(claims["codes"]),
+            planned=Run(of, tuple(map(_launch, planned))) if of is not None else None,
+            codes=codes_of([each for each in codes if not each.get("planned")]),
             kernels=tuple(map(_kernel, _dicts(claims.get("kernels")))),
             graphs=tuple(_graph(one) for one in _dicts(claims["codes"]) if one.get("captured")),
             copy_gbps=_real(machine, "copy_gbps"),
@@ -264,7 +296,8 @@ def run_of(case: Case, claim: Any) -> Run:
         HostWork(_text(one, "kind"), _text(one, "name"), _line(one), _number(one, "count"))
         for one in _dicts(found.get("host"))
     )
-    return Run(case, tuple(launches), tuple(operations), tuple(host), _real(found, "us") or None)
+    waits = (Wait(_text(one, "name"), _line(one)) for one in _dicts(found.get("waits")))
+    return Run(case, tuple(launches), tuple(operations), tuple(host), _real(found, "us") or None, tuple(waits))
 
 
 def codes_of(claim: Any) -> tuple[Code, ...]:
@@ -309,7 +342,7 @@ def _graph(one: dict[str, Any]) -> Graph:
 
 def _launch(one: dict[str, Any]) -> Launch:
     code = one.get("code")
-    numbers = {name: _number(one, name) for name in ("threads", "shared", "atomics")}
+    numbers = {name: _number(one, name) for name in ("threads", "shared", "atomics", "most", "total", "alone")}
     return Launch(
         kernel=_text(one, "kernel"),
         line=_line(one),
@@ -324,6 +357,10 @@ def _launch(one: dict[str, Any]) -> Launch:
             WarpAccess(_text(each, "kind"), _text(each, "name"), _line(each), _real(each, "units"),
                        _number(each, "size"), _number(each, "count"))
             for each in _dicts(one.get("warps"))
+        ),
+        partly=tuple(
+            LoopOfSome(_line(each), _number(each, "lanes"), _number(each, "turns"))
+            for each in _dicts(one.get("partly"))
         ),
         code=_code(code) if isinstance(code, dict) else None,
         **numbers,

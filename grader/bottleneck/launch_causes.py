@@ -43,6 +43,11 @@ def many_launches(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     launches += [(each.line, each.count, "launches a kernel", each.case) for each in evidence.codes if each.case]
     launches += [(None, each.count, "launches a kernel", run.case.name) for each in evidence.kernels if each.programs]
     calls = [(each.line, each.count, f"calls torch's `{each.name}`", run.case.name) for each in run.operations]
+    if evidence.planned is not None:
+        every = evidence.planned.launches
+        lines = {each.line for each in every}
+        launches += [(line, sum(each.count for each in every if each.line == line), "launches a kernel",
+                      evidence.planned.case.name) for line in lines]  # fmt: skip
     line, count, what, case = max(launches + calls, key=lambda call: call[1], default=(None, 0, "", ""))
     if count < _LAUNCHES:
         return

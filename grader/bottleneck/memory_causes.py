@@ -1,4 +1,4 @@
-"""Causes in how a kernel uses memory: sectors, banks, repeated reads, atomics, elements that are masked out."""
+"""Causes in how a kernel uses memory: sectors, banks, repeated reads, elements that are masked out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.verdict import Cause
 from grader.words import plural, time
 
 __all__ = [
-    "atomics", "bank_conflicts", "extra_kernels", "extra_operations", "idle_elements", "no_grouped_order",
+    "bank_conflicts", "extra_kernels", "extra_operations", "idle_elements", "no_grouped_order",
     "repeated_reads", "small_tiles", "stored_between", "wasted_sectors",
 ]  # fmt: skip
 
@@ -28,11 +28,10 @@ _BETWEEN = 1.8  # bytes moved over those that must be: a copy in between makes i
 _STORES = 0.3  # of what a warp loads: a kernel that adds up stores less
 _MUCH_WORK, _GROWS = 1.5, 0.7  # operations for an output in two cases; what is stored for it grows as they do
 _SHARE = 0.05  # of the bytes that must be moved
-_PER_ATOMIC = 64  # elements: a warp or a program that adds up first needs fewer atomics
-_PER_OUTPUT = 4  # atomics: a product whose sums are divided among several programs
 _NOT_THE_LAST = 8  # programs: the last one may have an incomplete block
 _REUSE, _ENOUGH_REUSE = 20.0, 64.0  # operations per loaded byte of a product, with small tiles and with large ones
 _PER_READ = 0.6  # products per value read from shared memory: half of one if a thread computes one element
+_REREAD = 0.75  # values read from global memory per product: one matrix has no tile
 _LONG = 0.5  # of the time that the data take at a copy's bandwidth
 _ORDERED = ("group", "swizzle")  # in a cell that orders its tiles
 _TURNS = 16  # this many or more loads of a thread in one line are a loop
@@ -224,34 +223,6 @@ def _stored(run: Run) -> dict[int, float]:
     return found
 
 
-def atomics(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
-    """An atomic for few elements."""
-    run = evidence.largest
-    if run is None:
-        return
-    memory = exercise.limited_by == "memory"
-    elements = sum(prod(array.shape) for array in (run.case.inputs if memory else run.case.outputs))
-    for launch in run.launches:
-        of_blocks = [each for each in launch.accesses if each.kind == "atomic"]
-        count = launch.atomics or sum(each.elements for each in of_blocks)
-        line = of_blocks[0].line if of_blocks else launch.line
-        if memory and count * _PER_ATOMIC > elements:
-            each = elements / count
-            seen = (
-                f"There is one atomic for {'each element' if each < 1.5 else f'every {each:.0f} elements'}, and "
-                "atomics to the same address take turns."
-            )
-            cure = "Add up within each block first, then use one atomic per block"
-            gain = _PER_ATOMIC / each if each >= 1 else float(_PER_ATOMIC)
-            yield Cause("atomics", seen, cure, "accesses", line, gain)
-            return
-        if of_blocks and not memory and count >= _PER_OUTPUT * elements:
-            seen = f"{plural(round(count / elements), 'program')} add to each element of the result with atomics."
-            cure = "Let one program do the whole sum of its tile, and store it once"
-            yield Cause("atomics", seen, cure, "accesses", line)
-            return
-
-
 def idle_elements(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     """Blocks most of whose elements are masked out."""
     run = evidence.largest
@@ -291,10 +262,17 @@ def small_tiles(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
         reads = sum(each.count * max(1, each.size // 4) for each in of_warp if each.name == "shared")
         looped = [each for each in of_warp if each.count >= _TURNS]
         products = exercise.operations(run.case) / 2 / (launch.programs * launch.threads * launch.count)
+        fetched = sum(each.count * max(1, each.size // 4) for each in looped if each.name == "global")
         if looped and not reads:
             seen = "Each thread reads a whole row and column from global memory, and shares nothing with other threads."
             cure = "Copy tiles of both matrices to shared memory, and let the whole block use them"
             yield Cause("no tile", seen, cure, "accesses", looped[0].line)
+        elif fetched >= _REREAD * products:
+            of = plural(round(products), "product")
+            seen = f"A thread reads {plural(fetched, 'value')} from global memory for its {of}."
+            cure = "Copy tiles of both matrices to shared memory, so that each value read serves many products"
+            line = max(looped, key=lambda each: (each.name == "global", each.count)).line
+            yield Cause("repeated reads", seen, cure, "accesses", line)
         elif looped and products < _PER_READ * reads:
             seen = "Each product takes two reads of shared memory, because a thread computes one element of the result."
             cure = "Let each thread compute several elements, such as 4 × 4: each value read then serves 4 products"

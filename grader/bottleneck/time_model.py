@@ -13,7 +13,8 @@ from grader.results import RESULTS, files
 from grader.verdict import Part, Timing
 
 __all__ = [
-    "Roofline", "byte_parts", "good_us", "headroom", "headroom_of", "moved_again", "roofline_of", "roofline_us",
+    "Roofline", "byte_parts", "good_us", "headroom", "headroom_of", "moved_again", "recorded_us",
+    "roofline_of", "roofline_us",
     "time_parts",
 ]  # fmt: skip
 
@@ -88,6 +89,12 @@ def good_us(exercise: Exercise, evidence: Evidence) -> float | None:
     if exercise.limited_by == "arithmetic":
         return us * _RECORDED_SMS / max(1, evidence.multiprocessors or _RECORDED_SMS)
     return us * float(rows.get(_COPY, evidence.copy_gbps)) / evidence.copy_gbps
+
+
+def recorded_us(exercise: Exercise, case: Case) -> float | None:
+    """Return the time of the course's own solution on the first GPU that it was recorded on, in µs."""
+    found = (rows.get((exercise.id, case.name, "median_us")) for rows in _recorded())
+    return next((float(us) for us in found if us is not None), None)
 
 
 _COPY = ("copy", "512 MiB, device to device", "bandwidth_gbps")

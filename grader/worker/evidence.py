@@ -17,7 +17,7 @@ __all__ = ["gather", "needs_a_value"]
 _MOST_OPERATIONS = 64
 _ROUNDS, _CALLS, _AHEAD_CYCLES = 3, 4, 1_000_000
 _LONG_S = 0.1  # after a call that takes longer, this one has to do
-_WORDS = {"access": 8, "launch": 8, "total": 2}  # of a line of `cuda_on_cpu_counted`
+_WORDS = {"access": 8, "launch": 11, "partly": 4, "total": 2, "wait": 3}  # of a line of `cuda_on_cpu_counted`
 _NO_WORK = {  # operations that only make a view or ask for memory
     "empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided", "set_", "view", "_unsafe_view", "t",
     "detach", "alias", "as_strided", "transpose", "permute", "expand", "unsqueeze", "squeeze", "slice", "select",
@@ -31,7 +31,7 @@ _WAITS = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "equal", 
 def gather(
     call: Callable[[Callable[..., Any]], None], entry: Callable[..., Any], timed: bool = False
 ) -> dict[str, Any]:
-    """Call `call(entry)`, and return `{"launches": […], "operations": […], "host": […]}`.
+    """Call `call(entry)`, and return `{"launches": […], "operations": […], "host": […], "waits": […]}`.
 
     A mode of torch watches the operations. If the call fails, perhaps because a harness refuses a mode that is on, it
     is repeated with the mode within `entry` only.
@@ -62,14 +62,16 @@ def _watched(call: Callable[[Callable[..., Any]], None], entry: Callable[..., An
     if _is_simulated():
         from grader.worker.simulator import cuda_library
 
-        cuda_library.counted(on=True)
+        cuda_library.counted(on=1)
         with tally.counting() as launches, tally.host_work() as host, _kernels_made(), outer:
             call(within)
-        launches = [*launches, *_of_cuda(cuda_library.counted(on=False))]
+        of_cuda, waits = of_cuda_library(cuda_library.counted(on=0))
+        launches = [*launches, *of_cuda]
     else:
+        waits = []
         with _triton_launches() as launches, tally.host_work() as host, _kernels_made(), outer:
             call(within)
-    return {"launches": launches, "operations": operations, "host": host}
+    return {"launches": launches, "operations": operations, "host": host, "waits": waits}
 
 
 def needs_a_value(function: Any, args: Sequence[Any]) -> bool:
@@ -130,10 +132,12 @@ def _microseconds(call: Callable[[], None]) -> float:
     return once if once > 1e6 * _LONG_S else sorted(mean(_CALLS) for _ in range(_ROUNDS))[_ROUNDS // 2]
 
 
-def _of_cuda(lines: list[list[str]]) -> list[dict[str, Any]]:
-    """Return the launches of CUDA C++ in the simulator."""
+def of_cuda_library(lines: list[list[str]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the launches of CUDA C++ in the simulator, and the calls for which the host waits."""
     found: list[dict[str, Any]] = []
     accesses: list[dict[str, Any]] = []
+    partly: list[dict[str, Any]] = []
+    waits: list[dict[str, Any]] = []
     for kind, *words in lines:
         if len(words) + 1 != _WORDS.get(kind):
             continue
@@ -142,13 +146,18 @@ def _of_cuda(lines: list[list[str]]) -> list[dict[str, Any]]:
             warp = {"kind": words[1], "name": words[2], "line": int(words[0]), "units": units / max(1, turns)}
             accesses.append(warp | {"size": size, "count": of_all})
         elif kind == "launch":
-            line, *grid, threads, shared, atomics = map(int, words)
-            known = {"kernel": "", "line": line, "grid": grid, "threads": threads, "count": 1}
-            found.append(known | {"shared": shared, "atomics": atomics, "warps": accesses})
-            accesses = []
+            line, x, y, z, threads, shared, atomics, most, total, alone = map(int, words)
+            known = {"kernel": "", "line": line, "grid": [x, y, z], "threads": threads, "count": 1, "shared": shared}
+            busiest = {"most": most, "total": total, "alone": alone}
+            found.append(known | busiest | {"atomics": atomics, "warps": accesses, "partly": partly})
+            accesses, partly = [], []
+        elif kind == "partly":
+            partly.append(dict(zip(("line", "lanes", "turns"), map(int, words), strict=True)))
+        elif kind == "wait":
+            waits.append({"line": int(words[0]), "name": words[1]})
         elif found:
             found[-1]["count"] += max(0, int(words[0]) - len(found))
-    return found
+    return found, waits
 
 
 @contextlib.contextmanager

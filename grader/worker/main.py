@@ -135,14 +135,15 @@ class Worker:
 
     def _codes(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         """Return facts about what a GPU's compilers make of the kernels that the submission launches."""
-        from grader.worker.simulator import cuda_compiled, triton_compiled
+        from grader.worker.simulator import cuda_compiled, planned_launches, triton_compiled
 
         assert self.called_as is not None
         slots = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
         limit_s = message["limit_s"]
         cases = list(zip(message["cases"], slots, strict=True))
         of_triton = triton_compiled.facts(self.called_as, cases, limit_s) if message["triton"] else []
-        return [*of_triton, *cuda_compiled.facts(), *forked.result(limit_s).get("facts", [])]
+        planned = planned_launches.launches(self.called_as, cases, limit_s)
+        return [*planned, *of_triton, *cuda_compiled.facts(), *forked.result(limit_s).get("facts", [])]
 
     def _observed(self) -> list[dict[str, Any]]:
         """Return what the simulator saw since the last call, in kernels that ran to their end."""

@@ -31,6 +31,8 @@ def _evidence(exercise: str, launch: dict[str, Any], code: dict[str, Any], *oper
     return Evidence.of_claims(find(exercise), {"simulated": True, "runs": [run], "codes": [_CODE | code]})
 
 
+_EVEN = {"line": 7, "lanes": 0x55555555, "turns": 40}
+_ODD = {"line": 9, "lanes": 0xAAAAAAAA, "turns": 40}
 _COPY = {"name": "clone", "line": 12, "count": 1, "bytes": 10**9}
 
 
@@ -44,6 +46,9 @@ _COPY = {"name": "clone", "line": 12, "count": 1, "bytes": 10**9}
         ("many launches", "square_matrix", {"count": 200}, {}, []),
         ("few programs", "square_matrix", {}, {"programs": 16}, []),
         ("atomics", "mean_cuda", {"atomics": 10**6}, {}, []),
+        ("atomics", "matmul_tiled", {"atomics": 10**6}, {}, []),
+        ("divergence", "ls_open", {"partly": [_EVEN, _ODD]}, {"fast_sines": 2}, []),
+        ("serial tail", "ls_cupy_typed", {"most": 400, "total": 400 * 512, "alone": 398 * 512}, {"fast_sines": 2}, []),
         ("extra operations", "square_matrix", {}, {}, [_COPY]),
         ("spills", "square_matrix", {}, {"spilled": 96}, []),
         ("no tensor cores", "matmul", {}, {}, []),

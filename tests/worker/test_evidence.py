@@ -81,3 +81,14 @@ def test_the_host_and_double_precision_are_noted(tmp_path: Path, monkeypatch: py
     converted, doubled = found("double")["operations"]
     assert (converted["double"], doubled["double"]) == (64, 64)
     assert (converted["bytes"], doubled["bytes"]) == (32 + 64, 128)
+
+
+def test_what_the_simulator_itself_copies_is_no_operation() -> None:
+    """It moves new tensors to memory with guards."""
+    from grader.worker.simulator import tally
+
+    def work(x: Any) -> Any:
+        with tally.own_work():
+            return x.clone()
+
+    assert _seen(work) == []

@@ -11,6 +11,7 @@ __all__ = [
     "Buffer",
     "counted",
     "in_words",
+    "is_used",
     "raise_failure",
     "returned",
     "send_buffers",
@@ -135,8 +136,15 @@ def take_traffic() -> list[tuple[int | None, str]]:
     return found
 
 
-def counted(on: bool) -> list[list[str]]:
-    """Let all extensions list their launches from now on, or no longer. Return the lists up to now, as words per line.
+def is_used() -> bool:
+    """Return whether the submission has CUDA C++."""
+    return bool(_libraries)
+
+
+def counted(on: int) -> list[list[str]]:
+    """Let all extensions list their launches from now on (1) or no longer (0), or list what they do not run (2).
+
+    Return the lists up to now, as words per line.
 
     `cuda_on_cpu_counted` in `errors.h` describes them.
     """
@@ -144,7 +152,7 @@ def counted(on: bool) -> list[list[str]]:
     for library in _libraries.values():
         take = library.cuda_on_cpu_counted
         take.restype = ctypes.c_char_p
-        found += [line.split() for line in (take(int(on)) or b"").decode(errors="replace").splitlines()]
+        found += [line.split() for line in (take(on) or b"").decode(errors="replace").splitlines()]
     return found
 
 

@@ -190,9 +190,10 @@ class _Devices(TorchFunctionMode):
                 setattr(each, _PINNED, True)
         if not new:  # with `out=`, for example
             return result
-        if wanted == GPU and name in scratch.FACTORIES:
-            scratch.guard(result, sys._getframe(1))
-        return _filled(result) if name in _EMPTY else result
+        with tally.own_work():
+            if wanted == GPU and name in scratch.FACTORIES:
+                scratch.guard(result, sys._getframe(1))
+            return _filled(result) if name in _EMPTY else result
 
 
 def _wanted(device: Any) -> tuple[str, Any]:
@@ -262,12 +263,8 @@ def _filled(tensor: Any) -> Any:
     if bits is None or tensor.device.type != CPU or not tensor.is_floating_point():
         return tensor
     integer = getattr(torch, f"int{8 * tensor.element_size()}")
-    before, tally.interpreting = tally.interpreting, True
-    try:
-        with torch.no_grad():
-            tensor.view(integer).fill_(struct.unpack("q", struct.pack("Q", bits))[0])
-    finally:
-        tally.interpreting = before
+    with torch.no_grad():
+        tensor.view(integer).fill_(struct.unpack("q", struct.pack("Q", bits))[0])
     return tensor
 
 

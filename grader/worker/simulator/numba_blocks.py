@@ -279,6 +279,11 @@ LANES: dict[str, Callable[[int, Any], Any]] = {
 }
 
 
+def counts() -> dict[str, int]:
+    """Return the atomics of the last launch, and the accesses of its busiest threads."""
+    return {} if _launch is None else {"atomics": _launch.atomics, **_launch.counts}
+
+
 def _fence(self: Any) -> None:
     if _launch is not None:
         _launch.fences = True
@@ -288,6 +293,7 @@ def _atomic(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any) -> Any:
         if _launch is None:
             return original(self, *args)
+        _launch.atomics += 1
         _launch.atomic_line = sys._getframe(1).f_lineno
         try:
             return original(self, *args)

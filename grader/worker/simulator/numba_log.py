@@ -37,6 +37,7 @@ _SLOTS = ("store", "load", "load", "atomic", "atomic")
 _CONFLICTS = {"load": (0, 3, 4), "store": (0, 1, 2, 3, 4), "atomic": (0, 1, 2)}
 
 _REQUESTS = 4  # of each line
+_LONG_LOOP = 16  # accesses of a lane in one line
 _SECTOR_BYTES, _BANKS, _BANK_BYTES = 32, 32, 4
 _MOST_SECTORS, _LEAST_WASTE, _MOST_IN_A_BANK = 24, 3, 8  # from here on, they are worth a remark
 _settled: set[tuple[int, str, str]] = set()  # places that were reported, or that waste nothing in an earlier launch
@@ -62,6 +63,8 @@ class Launch:
         self.block_bytes = 0  # of shared memory
         self.shared_arrays: dict[Any, Any] = {}
         self.blocks = blocks
+        self.atomics = 0
+        self.counts = {"most": 0, "total": 0, "alone": 0}  # of the busiest threads, if all blocks are as the first
         self._block_dim, self._begun = block_dim, 0
         self._logs_shared = True
         self._arrays: dict[int, Any] = {}
@@ -72,7 +75,9 @@ class Launch:
     def begin_block(self) -> None:
         """Forget the last block's shared memory."""
         self.block_bytes, self.shared_arrays, self._seen_in_block = 0, {}, {}
-        self.traffic = Traffic() if self._begun == 0 and math.prod(self._block_dim) >= WARP else None
+        self.traffic = (
+            Traffic(math.prod(self._block_dim)) if self._begun == 0 and math.prod(self._block_dim) >= WARP else None
+        )
         share = (_LOGGED_BLOCKS - _FIRST_BLOCKS - _LAST_BLOCKS) / max(1, self.blocks - _FIRST_BLOCKS - _LAST_BLOCKS)
         at_an_end = self._begun < _FIRST_BLOCKS or self._begun >= self.blocks - _LAST_BLOCKS
         self._logs_shared = at_an_end or self._begun * _GOLDEN_RATIO % 1 < share
@@ -80,8 +85,13 @@ class Launch:
 
     def end_block(self) -> None:
         """Judge what was watched in this block."""
-        if self.traffic is not None:
-            self.traffic.judge()
+        if self.traffic is None:
+            return
+        self.traffic.judge()
+        steps = self.traffic.steps
+        of_warps = sorted(max(steps[at : at + WARP]) for at in range(0, len(steps), WARP))
+        alone = of_warps[-1] - of_warps[-2] if len(of_warps) > 1 else 0
+        self.counts = {"most": of_warps[-1], "total": of_warps[-1] * self.blocks, "alone": alone * self.blocks}
 
     def logged(self, argument: Any, name: str) -> Any:
         """Return an argument of the kernel so that its accesses are logged, if it may be written, or watched."""
@@ -244,11 +254,13 @@ class _Place:
 class Traffic:
     """The accesses of the watched warp in one launch."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        self.steps = [0] * threads  # accesses of each thread
         self._places: dict[tuple[int, str, str], _Place] = {}
 
     def access(self, lane: int, kind: str, name: str, line: int, address: int, size: int, shared: bool) -> None:
         """Record the load or store of an element of `size` bytes; `address` begins at 0 in a shared array."""
+        self.steps[lane] += 1
         key = (line, kind, name)
         if lane >= WARP or (key in _settled and not tally.is_counting()):
             return
@@ -262,6 +274,9 @@ class Traffic:
         """Observe a note for each line that wastes transactions in all of its requests. Call it after the block."""
         for key, place in self._places.items():
             if len(set(place.turns)) > 1:
+                if max(place.turns) >= _LONG_LOOP:
+                    lanes = sum(1 << lane for lane, turns in enumerate(place.turns) if turns)
+                    tally.loop_of_some(key[0], lanes, max(place.turns))
                 continue
             count = conflicts if place.shared else sectors
             units = [count(addresses, place.size) for addresses in place.requests[: place.turns[0]]]

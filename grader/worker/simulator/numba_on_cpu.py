@@ -199,8 +199,11 @@ def _launched(launch: Callable[..., Any], kernel: Any, *args: Any) -> Any:
         _compare_constants(kernel, () if asked is None else tuple(map(_type_of, args)))
     result = launch(kernel, *args)
     if host:
+        from grader.worker.simulator import numba_blocks
+
         name = getattr(kernel.fn, "__name__", "")
-        tally.launched(name, tuple(kernel.grid_dim), prod(kernel.block_dim), tally.line_of_submission())
+        line, counts = tally.line_of_submission(), numba_blocks.counts()
+        tally.launched(name, tuple(kernel.grid_dim), prod(kernel.block_dim), line, **counts)
     return result
 
 

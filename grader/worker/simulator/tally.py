@@ -14,7 +14,7 @@ import numpy as np
 
 __all__ = [
     "FILE", "access", "counting", "host", "host_work", "interpreting", "is_counting", "launched", "line_of_submission",
-    "warp",
+    "loop_of_some", "own_work", "warp",
 ]  # fmt: skip
 
 _SECTOR_BYTES = 32
@@ -29,6 +29,7 @@ _lines: dict[tuple[Any, ...], dict[str, Any]] = {}  # of the launch that runs
 _warps: list[dict[str, Any]] = []  # of its first warp
 _of_host: dict[tuple[str, str, int], int] | None = None
 _tensors: dict[int, int] = {}  # numbers of a call's tensors, by the address of their first element
+_partly: list[dict[str, Any]] = []  # its long loops of some lanes
 
 
 @contextlib.contextmanager
@@ -39,6 +40,7 @@ def counting() -> Iterator[list[dict[str, Any]]]:
     _lines.clear()
     _warps.clear()
     _tensors.clear()
+    _partly.clear()
     try:
         yield _kept
     finally:
@@ -99,19 +101,26 @@ def warp(kind: str, shared: bool, line: int, units: float, size: int, count: int
         _warps.append(known | {"units": units, "size": size, "count": count})
 
 
-def launched(kernel: str, grid: tuple[int, ...], threads: int, line: int | None = None) -> None:
-    """Count a launch that has ended, with the accesses since the last one."""
+def loop_of_some(line: int, lanes: int, turns: int) -> None:
+    """Count a long loop that only some lanes of a launch's first warp run: these as bits, and its turns."""
+    if _kept is not None and len(_partly) < _MOST_LINES:
+        _partly.append({"line": line, "lanes": lanes, "turns": turns})
+
+
+def launched(kernel: str, grid: tuple[int, ...], threads: int, line: int | None = None, **counts: int) -> None:
+    """Count a launch that has ended, with the accesses since the last one, and other counts."""
     if _kept is None:
         return
-    accesses, warps = list(_lines.values()), _warps[:]
+    accesses, warps, partly = list(_lines.values()), _warps[:], _partly[:]
     _lines.clear()
     _warps.clear()
+    _partly.clear()
     same = [each for each in _kept if (each["kernel"], each["line"]) == (kernel, line)]
     found = same[-1] if same else None
     if found is None:
         if len(_kept) < _MOST_LAUNCHES:
             known = {"kernel": kernel, "line": line, "grid": list(grid), "threads": threads, "count": 1}
-            _kept.append(known | {"accesses": accesses, "warps": warps})
+            _kept.append(known | counts | {"accesses": accesses, "warps": warps, "partly": partly})
         return
     found["count"] += 1
     before = {(each["kind"], each["name"], each["line"]): each for each in found["accesses"]}
@@ -122,6 +131,17 @@ def launched(kernel: str, grid: tuple[int, ...], threads: int, line: int | None 
             continue
         for key in ("count", "elements", "bytes", "fetched", "idle"):
             into[key] += one[key]
+
+
+@contextlib.contextmanager
+def own_work() -> Iterator[None]:
+    """Count no operations of torch meanwhile: they are the simulator's."""
+    global interpreting
+    before, interpreting = interpreting, True
+    try:
+        yield
+    finally:
+        interpreting = before
 
 
 def line_of_submission() -> int | None:

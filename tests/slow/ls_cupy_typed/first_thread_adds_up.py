@@ -1,5 +1,6 @@
 # slow: one block per frequency, whose first thread alone adds 5 × 256 partial sums
 # cause: serial tail
+# blind: missed
 from string import Template
 
 import cupy as cp

@@ -1,5 +1,6 @@
 # slow: one thread per frequency and sample, and neighbouring threads add to the same five sums
 # cause: atomics
+# blind: missed
 import math
 
 from numba import cuda

@@ -1,5 +1,6 @@
 # slow: in each warp, even threads sum cosines and odd threads sum sines, one after the other
 # cause: divergence
+# blind: missed
 import cupy as cp
 import numpy as np
 

@@ -1,5 +1,6 @@
 # slow: a block keeps one row of a in shared memory and reads all of b from global memory
 # cause: repeated reads
+# blind: missed
 import ctypes
 from functools import cache
 

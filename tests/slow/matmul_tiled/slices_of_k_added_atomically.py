@@ -1,5 +1,6 @@
 # slow: a block per slice of 32 of K adds its part of the result to memory atomically
 # cause: atomics
+# blind: missed
 import ctypes
 from functools import cache
 

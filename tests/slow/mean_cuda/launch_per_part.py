@@ -1,6 +1,5 @@
 # slow: a loop on the host launches the kernel for each 262,144 elements
 # cause: many launches
-# without_a_gpu: unnamed
 import ctypes
 from functools import cache
 

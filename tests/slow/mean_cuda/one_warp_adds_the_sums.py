@@ -1,5 +1,6 @@
 # slow: there is one sum per 256 elements, and one warp adds them all
 # cause: serial tail
+# blind: missed
 import ctypes
 from functools import cache
 

@@ -1,5 +1,6 @@
 # slow: each call allocates a struct on the GPU, copies to it, and frees it, which waits for the kernel
 # cause: waits for the GPU
+# blind: missed
 import ctypes
 from functools import cache
 

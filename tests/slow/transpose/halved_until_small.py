@@ -1,5 +1,6 @@
 # slow: the host halves the matrix until parts have at most 256 rows and columns, and launches a kernel for each
 # cause: many launches
+# blind: missed
 import ctypes
 from functools import cache
 

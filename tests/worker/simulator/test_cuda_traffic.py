@@ -39,6 +39,8 @@ KERNEL(one_for_all, out[blockIdx.x * 256 + threadIdx.x] = x[blockIdx.x];) { one_
 #define FOUR_COLUMNS(k) out[column * n + k] = x[k]; out[column * n + k + 1] = x[k]; out[column * n + k + 2] = x[k]; out[column * n + k + 3] = x[k];
 KERNEL(many_columns, int column = blockIdx.x * 32 + threadIdx.x; FOUR_COLUMNS(0) FOUR_COLUMNS(8) FOUR_COLUMNS(16) FOUR_COLUMNS(24) FOUR_COLUMNS(32) FOUR_COLUMNS(40) FOUR_COLUMNS(48) FOUR_COLUMNS(56)) { many_columns<<<n / 32, 32>>>(x, out, n); }
 KERNEL(some_lanes, int i = blockIdx.x * 256 + threadIdx.x; if (i % 2) out[i * n % (n * n)] = x[i];) { some_lanes<<<2, 256>>>(x, out, n); }
+KERNEL(even_and_odd, float s = 0; if (threadIdx.x % 2 == 0) { for (int k = 0; k < n - 236; ++k) s += x[k]; } else { for (int k = 0; k < n - 226; ++k) s += x[n + k]; } out[blockIdx.x * 64 + threadIdx.x] = s;) { even_and_odd<<<2, 64>>>(x, out, n); }
+KERNEL(first_thread, float s = x[threadIdx.x]; if (threadIdx.x == 0) for (int k = 0; k < n - 156; ++k) s += x[k]; out[blockIdx.x * 64 + threadIdx.x] = s;) { first_thread<<<2, 64>>>(x, out, n); }
 """
 BAD = {
     "stores_columns": "Each warp's store touches 32 sectors of 32 bytes; 4 would do.",
@@ -103,10 +105,10 @@ def test_launches_and_accesses_are_listed_while_they_are_counted(
 ) -> None:
     """Sectors per access of a warp, or lanes in one bank; then the launch; the list is taken once."""
     monkeypatch.setattr(cuda_library, "_libraries", {"": library})
-    cuda_library.counted(on=True)
+    cuda_library.counted(on=1)
     remarks(library, "one_bank", monkeypatch)
     remarks(library, "stores_columns", monkeypatch)
-    *listed, total = cuda_library.counted(on=False)
+    *listed, total = cuda_library.counted(on=0)
     accesses = [(words[2], words[3], int(words[4]) // int(words[5])) for words in listed if words[0] == "access"]
     assert [each[:2] for each in accesses] == [
         ("load", "global"),
@@ -124,4 +126,28 @@ def test_launches_and_accesses_are_listed_while_they_are_counted(
     assert [words[2:6] for words in launches] == [["8", "8", "1", "256"], ["8", "32", "1", "256"]]
     assert total == ["total", "2"]
     remarks(library, "padded", monkeypatch)
-    assert cuda_library.counted(on=False) == [["total", "0"]]
+    assert cuda_library.counted(on=0) == [["total", "0"]]
+
+
+def test_loops_of_some_lanes_and_the_busiest_threads_are_counted(
+    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Per launch: in the busiest block, in all blocks, and how many more these are than those of other warps."""
+    monkeypatch.setattr(cuda_library, "_libraries", {"": library})
+    cuda_library.counted(on=1)
+    remarks(library, "even_and_odd", monkeypatch)
+    remarks(library, "first_thread", monkeypatch)
+    listed = cuda_library.counted(on=0)
+    some = [(int(words[2]), int(words[3])) for words in listed if words[0] == "partly"]
+    assert set(some) == {(0x55555555, 20), (0xAAAAAAAA, 30), (1, 100)}
+    busiest = [[int(word) for word in words[8:]] for words in listed if words[0] == "launch"]
+    assert busiest == [[31, 62, 0], [102, 204, 200]]
+
+
+def test_a_launch_that_is_planned_does_not_run(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memory need not exist."""
+    monkeypatch.setattr(cuda_library, "_libraries", {"": library})
+    cuda_library.counted(on=2)
+    library.run_even_and_odd(None, None, N)
+    launch, total = cuda_library.counted(on=0)
+    assert (launch[0], launch[2:6], total) == ("launch", ["2", "1", "1", "64"], ["total", "1"])

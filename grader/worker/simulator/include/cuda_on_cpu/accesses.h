@@ -356,6 +356,7 @@ CUDA_ON_CPU_UNSEEN static void access(uintptr_t address, size_t size, How how, b
     const char* stack = fibers[block.running].stack;
     if (address - reinterpret_cast<uintptr_t>(stack) < stack_bytes || address - host_stack < host_stack_bytes) return;
     traffic.atomics += how == How::atomic;
+    if (traffic.counts && region_at(address)) ++traffic.steps[clocks.thread];
     if (traffic.on && clocks.thread < lanes && how == How::plain) watch_access(address, size, writes, clocks.thread, code);
     settle(writes ? address : 0, code);
     if (!writes && overwritten_count) look_at_overwritten(address, size);

@@ -136,13 +136,18 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const
 }
 
 // Lists the launches from now on, or no longer, and returns the list up to now: "launch" with its line, the grid in x, y
-// and z, the threads of a block, bytes of shared memory and atomics; before it an "access" for each place where all lanes
+// and z, the threads of a block, bytes of shared memory, atomics, and the accesses of the busiest thread: in the busiest
+// block, in all blocks, and how many more they are in all blocks than those of other warps. Before it there is an "access" for each place where all lanes
 // of its first warp make the same accesses: line, load or store, global or shared, the sectors of some turns or the
-// conflicts in one bank, how many turns these are, bytes per lane, and all turns; at the end "total" and all launches.
+// conflicts in one bank, how many turns these are, bytes per lane, and all turns; "partly" for a long loop of some lanes
+// of this warp: line, the lanes as bits, and turns; "wait" for a call that makes the host wait: its line and name; at the
+// end "total" and all launches. If `on` is 2, launches are listed and do not run.
 extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_counted(int on) {
     static char taken[sizeof cuda_on_cpu::traffic.counted + 40];
     snprintf(taken, sizeof taken, "%stotal %lu\n", cuda_on_cpu::traffic.counted, cuda_on_cpu::traffic.launches);
     cuda_on_cpu::traffic.counts = on;
+    cuda_on_cpu::traffic.plans = on == 2;
+    memset(cuda_on_cpu::traffic.steps, 0, sizeof cuda_on_cpu::traffic.steps);
     cuda_on_cpu::traffic.launches = cuda_on_cpu::traffic.atomics = 0;
     *cuda_on_cpu::traffic.counted = 0;
     return taken;

@@ -180,6 +180,13 @@ CUDA_ON_CPU_UNSEEN static bool wrote_past(size_t shared) {
 CUDA_ON_CPU_STATE bool one_block_told = false;
 constexpr unsigned long most_listed_launches = 16;
 
+CUDA_ON_CPU_UNSEEN static void list_launch(const Config& config, size_t shared) {
+    if (++traffic.launches <= most_listed_launches)
+        list("launch %d %u %u %u %u %zu %lu %lu %lu %lu\n", config.line, config.grid.x, config.grid.y, config.grid.z,
+             config.block.x * config.block.y * config.block.z, shared, traffic.atomics, traffic.most, traffic.total, traffic.alone);
+    traffic.most = traffic.total = traffic.alone = 0;
+}
+
 CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
     launched = &config;
     launch_line = config.line;
@@ -204,6 +211,7 @@ CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
                 for (int i = 0; i < file_shared_count; ++i) file_shared[i].renew();
                 if (!run_block(body, threads, backwards)) return void(traffic.on = false);
                 if (traffic.on) judge_traffic();
+                if (traffic.counts) end_of_block(threads);
                 traffic.on = false;
                 if (!wrote_past(config.shared)) continue;
                 return fail(cudaErrorLaunchFailure, true,
@@ -212,9 +220,7 @@ CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
                             config.line, config.shared);
             }
     settle_launch();
-    if (traffic.counts && ++traffic.launches <= most_listed_launches)
-        list("launch %d %u %u %u %d %zu %lu\n", config.line, gridDim.x, gridDim.y, gridDim.z, threads, config.shared + block.static_shared,
-             traffic.atomics);
+    if (traffic.counts) list_launch(config, config.shared + block.static_shared);
     traffic.atomics = 0;
     if (config.grid.x * config.grid.y * config.grid.z == 1 && pages_of_launch > most_pages_of_a_block && !one_block_told) {
         one_block_told = true;
@@ -234,7 +240,9 @@ template <class Kernel, class... Arguments>
 CUDA_ON_CPU_UNSEEN static void launch(Kernel kernel, Config config, Arguments... arguments) {
     if (block.running >= 0) return lacks("launches from a kernel", config.line);
     pthread_mutex_lock(&launching);
-    if (!errors.broken && config.accepted()) {
+    if (traffic.plans && config.accepted()) {
+        list_launch(config, config.shared);
+    } else if (!errors.broken && config.accepted()) {
         all_known = regions_complete;
         int number = pointer_count = 0;
         launch_writes_output = false;

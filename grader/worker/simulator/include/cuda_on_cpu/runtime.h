@@ -87,12 +87,21 @@ CUDA_ON_CPU_UNSEEN static cudaError_t allocate(T** pointer, size_t bytes, Space 
 }
 }  // namespace cuda_on_cpu
 
+namespace cuda_on_cpu {
+// Lists a call for which the host waits.
+CUDA_ON_CPU_UNSEEN static void waiting(const char* name, int line) {
+    if (traffic.counts) list("wait %d %s\n", line, name);
+}
+}  // namespace cuda_on_cpu
+
 template <class T>
-static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+static cudaError_t cudaMalloc(T** pointer, size_t bytes, int line = __builtin_LINE()) {
+    cuda_on_cpu::waiting("cudaMalloc", line);
     return cuda_on_cpu::allocate(pointer, bytes, cuda_on_cpu::Space::allocated, "cudaMalloc's memory");
 }
-[[maybe_unused]] static cudaError_t cudaFree(void* pointer) {
+[[maybe_unused]] static cudaError_t cudaFree(void* pointer, int line = __builtin_LINE()) {
     if (!pointer) return cudaSuccess;
+    cuda_on_cpu::waiting("cudaFree", line);
     cuda_on_cpu::all_done();
     cuda_on_cpu::host_waits();
     using cuda_on_cpu::Space;
@@ -102,18 +111,23 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
     return cudaSuccess;
 }
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+    if (cuda_on_cpu::traffic.plans) return cudaSuccess;
     cuda_on_cpu::seen_by(nullptr);  // work on the default stream
     memset(to, value, bytes);
     return cudaSuccess;
 }
 [[maybe_unused]] static cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream = nullptr,
                                                     int line = __builtin_LINE()) {
+    if (cuda_on_cpu::traffic.plans) return cudaSuccess;
     const cuda_on_cpu::Region* region = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(to));
     cuda_on_cpu::queue(stream, region && is_output(*region), line);
     memset(to, value, bytes);
     return cudaSuccess;
 }
-[[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+[[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                                                  int line = __builtin_LINE()) {
+    if (kind != cudaMemcpyDeviceToDevice) cuda_on_cpu::waiting("cudaMemcpy", line);
+    if (cuda_on_cpu::traffic.plans) return cudaSuccess;
     cuda_on_cpu::all_done();
     cuda_on_cpu::seen_by_host.add(cuda_on_cpu::seen_by(nullptr));
     memmove(to, from, bytes);
@@ -122,6 +136,7 @@ static cudaError_t cudaMalloc(T** pointer, size_t bytes) {
 // With pinned memory it ends later; with other memory of the host it ends before it returns.
 [[maybe_unused]] CUDA_ON_CPU_UNSEEN static cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                                                                        cudaStream_t stream = nullptr, int line = __builtin_LINE()) {
+    if (cuda_on_cpu::traffic.plans) return cudaSuccess;
     const cuda_on_cpu::Region* written = cuda_on_cpu::region_at(reinterpret_cast<uintptr_t>(to));
     cuda_on_cpu::queue(stream, written && is_output(*written), line);
     if (!written) cuda_on_cpu::seen_by_host.add(cuda_on_cpu::seen_by(stream));  // it returns when the host has it

@@ -12,7 +12,8 @@
 
 namespace cuda_on_cpu {
 
-constexpr int watched_places = 64, watched_turns = 4, lanes = 32;
+constexpr int watched_places = 64, watched_turns = 4, lanes = 32, most_warps = 32;
+constexpr int long_loop = 16;  // accesses of a lane in one place
 constexpr int sector_bytes = 32, most_sectors = 24, banks = 32, most_in_a_bank = 8;
 constexpr int most_pages_of_a_block = 64;  // that one block alone may use without a remark: 256 KiB
 
@@ -31,8 +32,11 @@ CUDA_ON_CPU_STATE struct Traffic {
     int told_count = 0;
     char text[2000] = "";  // one remark per line: the line of the code, a space, a sentence
     bool counts = false;  // accesses and launches are listed, too: see cuda_on_cpu_counted
+    bool plans = false;   // launches are listed and do not run
     unsigned long launches = 0, atomics = 0;
-    char counted[6000] = "";
+    unsigned steps[most_warps * lanes];  // accesses of each thread of the block
+    unsigned long most = 0, total = 0, alone = 0;  // of the busiest threads: see end_of_block
+    char counted[8000] = "";
 } traffic;
 
 CUDA_ON_CPU_UNSEEN static void watch_access(uintptr_t address, unsigned size, bool writes, int lane, void* code) {
@@ -112,6 +116,22 @@ CUDA_ON_CPU_UNSEEN static int units_of(const Place& place, int turn) {
     return place.shared ? conflicts_of(place.addresses[turn], place.size) : sectors_of(place.addresses[turn], place.size);
 }
 
+// Counts the accesses of the block's busiest thread, and how many more they are than those of any thread in other warps.
+CUDA_ON_CPU_UNSEEN static void end_of_block(int threads) {
+    unsigned long busiest = 0, second = 0;
+    for (int first = 0; first < threads; first += lanes) {
+        unsigned long of_warp = 0;
+        for (int at = first; at < threads && at < first + lanes; ++at)
+            if (traffic.steps[at] > of_warp) of_warp = traffic.steps[at];
+        if (of_warp > busiest) second = busiest, busiest = of_warp;
+        else if (of_warp > second) second = of_warp;
+    }
+    if (busiest > traffic.most) traffic.most = busiest;
+    traffic.total += busiest;
+    if (threads > lanes) traffic.alone += busiest - second;
+    memset(traffic.steps, 0, sizeof traffic.steps);
+}
+
 // Judges what the watched warp has done; call it at the end of its block.
 CUDA_ON_CPU_UNSEEN static void judge_traffic() {
     for (int at = 0; at < traffic.count; ++at) {
@@ -123,6 +143,15 @@ CUDA_ON_CPU_UNSEEN static void judge_traffic() {
             while (turns < place.turns[0] && turns < watched_turns) units += units_of(place, turns++);
             list("access %d %s %s %d %d %u %d\n", line_of(place.code), place.writes ? "store" : "load",
                  place.shared ? "shared" : "global", units, turns, place.size, place.turns[0]);
+        }
+        if (!whole && traffic.counts) {
+            unsigned made = 0;
+            int turns = 0;
+            for (int lane = 0; lane < lanes; ++lane) {
+                made |= unsigned(place.turns[lane] != 0) << lane;
+                if (place.turns[lane] > turns) turns = place.turns[lane];
+            }
+            if (turns >= long_loop) list("partly %d %u %d\n", line_of(place.code), made, turns);
         }
         whole &= traffic.told_count < watched_places;
         for (int i = 0; i < traffic.told_count; ++i) whole &= traffic.told[i] != place.code;
