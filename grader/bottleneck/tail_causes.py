@@ -16,6 +16,7 @@ _COUNTS_SMS = "multiprocessor"  # in a cell, without underscores
 _UNEVEN = 1.2  # times as long as if all SMs had the same number of blocks
 _TURNS = 128  # of a loop in one program; each takes 0.1 µs or more, and a memory-bound call 60 µs
 _SHARE = 0.2  # of the time of all kernels
+_FEW = 4  # SMs of which a kernel uses at most one
 
 
 def last_wave(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
@@ -53,16 +54,20 @@ def _same_for_all(evidence: Evidence) -> tuple[int, int | None]:
 
 
 def serial_tail(evidence: Evidence) -> Iterator[Cause]:
-    """A launch of one program after one that fills the GPU, whose values it goes through alone."""
+    """A launch of few programs after one that fills the GPU, whose values they go through alone.
+
+    Kernels of torch's operations may fill the GPU as well.
+    """
     cure = "Let the programs of the first launch write fewer values, each the sum of several blocks"
-    alone = [each for each in evidence.kernels if each.programs == 1]
-    filling = any(each.programs >= max(2, evidence.multiprocessors) for each in evidence.kernels)
+    alone = [each for each in evidence.kernels if 0 < each.programs <= evidence.multiprocessors // _FEW]
+    own = not any(run.operations for run in evidence.runs)
+    filling = own and any(each.programs >= max(2, evidence.multiprocessors) for each in evidence.kernels)
     us, every = sum(each.us for each in alone), evidence.kernels_us
     if filling and us >= _SHARE * every:
         worst = max(alone, key=lambda each: each.us)
         seen = (
-            f"`{worst.name}` runs in a single block, and takes {time(us)} of the kernels' {time(every)}. Meanwhile, "
-            "the rest of the GPU is idle."
+            f"`{worst.name}` runs in {plural(worst.programs, 'block')}, and takes {time(us)} of the kernels' "
+            f"{time(every)}. Meanwhile, the rest of the GPU is idle."
         )
         yield Cause("serial tail", seen, cure, "times", None, every / (every - us))
         return

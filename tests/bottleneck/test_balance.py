@@ -99,5 +99,5 @@ def test_a_small_kernel_after_one_that_fills_the_gpu_is_a_serial_tail() -> None:
     of_gpu = Evidence.of_claims(find("mean_cuda"), _GPU | {"runs": [], "codes": [], "kernels": kernels}).kernels
     (cause,) = causes(find("mean_cuda"), "", replace(evidence, kernels=of_gpu))
     assert cause.kind == "serial tail"
-    assert "After a kernel that fills the GPU, `kern` takes most of the time" in cause.seen
+    assert "`kern` runs in 8 blocks" in cause.seen
     assert [one.kind for one in causes(find("mean_cuda"), "", evidence)] == ["few programs"]

@@ -74,8 +74,10 @@ def test_one_program_that_reads_many_sums_is_a_serial_tail(block: int, programs:
     assert ("serial tail" in found) is named
 
 
-@pytest.mark.parametrize(("us", "blocks", "named"), [(900.0, 1, True), (2.0, 1, False), (900.0, 8, False)])
-def test_on_a_gpu_a_kernel_of_one_block_is_a_serial_tail_by_its_time(us: float, blocks: int, named: bool) -> None:
+@pytest.mark.parametrize(
+    ("us", "blocks", "named"), [(900.0, 1, True), (2.0, 1, False), (900.0, 8, True), (900.0, 29, False)]
+)
+def test_on_a_gpu_a_kernel_of_few_blocks_is_a_serial_tail_by_its_time(us: float, blocks: int, named: bool) -> None:
     """It is not called a launch of few programs as well."""
     exercise = find("mean_triton")
     kernels = [{"name": "sums", "count": 1, "microseconds": 160.0, "grid": [4096], "block": [256]},
