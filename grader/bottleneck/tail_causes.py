@@ -16,7 +16,7 @@ _COUNTS_SMS = "multiprocessor"  # in a cell, without underscores
 _UNEVEN = 1.2  # times as long as if all SMs had the same number of blocks
 _TURNS = 128  # of a loop in one program; each takes 0.1 µs or more, and a memory-bound call 60 µs
 _SHARE = 0.2  # of the time of all kernels
-_FEW = 4  # SMs of which a kernel uses at most one
+_FEW = 4  # a kernel that uses less than a fourth of the SMs
 
 
 def last_wave(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
