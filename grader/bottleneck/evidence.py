@@ -75,6 +75,10 @@ class Code:
     stages: int | None = None  # of Triton's pipeline
     double: bool = False  # whether its arrays are float64
     float64: int = 0
+    cycles: int = 0  # of a warp, by an estimate, with float32 in place of float64
+    double_cycles: int = 0  # that float64 adds
+    access_cycles: int = 0  # that memory takes
+    indexed: int = 0  # bytes per thread in local memory, because an index is known only at run time
     tensor_cores: int = 0
     atomics: int = 0
     fast_sines: int = 0
@@ -338,7 +342,7 @@ def _code(one: dict[str, Any]) -> Code:
         shared=optional("shared"),
         stages=optional("stages"),
         double=bool(one.get("double")),
-        float64=_number(one, "float64"),
+        **{name: _number(one, name) for name in ("float64", "cycles", "double_cycles", "access_cycles", "indexed")},
         tensor_cores=_number(one, "tensor_cores"),
         atomics=_number(one, "atomics"),
         fast_sines=_number(one, "fast_sines"),

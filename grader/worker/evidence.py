@@ -132,9 +132,14 @@ def _microseconds(call: Callable[[], None]) -> float:
 
 def _of_cuda(lines: list[list[str]]) -> list[dict[str, Any]]:
     """Return the launches of CUDA C++ in the simulator."""
+    from grader.worker.simulator.cuda_library import instance
+
     found: list[dict[str, Any]] = []
     accesses: list[dict[str, Any]] = []
+    kernel = ""
     for kind, *words in lines:
+        if kind == "kernel":
+            kernel = instance(" ".join(words)).partition("<")[0].rpartition("::")[2]
         if len(words) + 1 != _WORDS.get(kind):
             continue
         if kind == "access":
@@ -143,7 +148,7 @@ def _of_cuda(lines: list[list[str]]) -> list[dict[str, Any]]:
             accesses.append(warp | {"size": size, "count": of_all})
         elif kind == "launch":
             line, *grid, threads, shared, atomics = map(int, words)
-            known = {"kernel": "", "line": line, "grid": grid, "threads": threads, "count": 1}
+            known = {"kernel": kernel, "line": line, "grid": grid, "threads": threads, "count": 1}
             found.append(known | {"shared": shared, "atomics": atomics, "warps": accesses})
             accesses = []
         elif found:

@@ -89,7 +89,8 @@ class Worker:
             self._compile(message["launches"], message["cases"])
         elif operation == "compiled":
             found = forked.result(message["limit_s"])
-            found.pop("kernels", None)  # they are for this process
+            for name in "kernels", "codes":  # they are for this process
+                found.pop(name, None)
             return {"done": operation} | found
         elif operation == "plan":
             launches = [list(map(Slot.from_dict, launch)) for launch in message["launches"]]
@@ -135,14 +136,15 @@ class Worker:
 
     def _codes(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         """Return facts about what a GPU's compilers make of the kernels that the submission launches."""
-        from grader.worker.simulator import cuda_compiled, triton_compiled
+        from grader.worker.simulator import cuda_compiled, cupy_kernels, numba_compiled, triton_compiled
 
         assert self.called_as is not None
         slots = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
         limit_s = message["limit_s"]
         cases = list(zip(message["cases"], slots, strict=True))
         of_triton = triton_compiled.facts(self.called_as, cases, limit_s) if message["triton"] else []
-        return [*of_triton, *cuda_compiled.facts(), *forked.result(limit_s).get("facts", [])]
+        of_numba = [fact for code in forked.result(limit_s).get("codes", ()) for fact in numba_compiled.facts(code)]
+        return [*of_triton, *cuda_compiled.facts(), *cupy_kernels.facts(), *of_numba]
 
     def _observed(self) -> list[dict[str, Any]]:
         """Return what the simulator saw since the last call, in kernels that ran to their end."""

@@ -136,7 +136,8 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const
 }
 
 // Lists the launches from now on, or no longer, and returns the list up to now: "launch" with its line, the grid in x, y
-// and z, the threads of a block, bytes of shared memory and atomics; before it an "access" for each place where all lanes
+// and z, the threads of a block, bytes of shared memory and atomics; before it "kernel" with GCC's __PRETTY_FUNCTION__, or
+// with nothing if it is not known; and before that an "access" for each place where all lanes
 // of its first warp make the same accesses: line, load or store, global or shared, the sectors of some turns or the
 // conflicts in one bank, how many turns these are, bytes per lane, and all turns; at the end "total" and all launches.
 extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const char* cuda_on_cpu_counted(int on) {

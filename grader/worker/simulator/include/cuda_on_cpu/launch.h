@@ -72,6 +72,9 @@ struct Config {
 
 CUDA_ON_CPU_STATE const Config* launched = nullptr;  // the launch that runs
 
+// Called first in each kernel.
+CUDA_ON_CPU_UNSEEN static inline void entered(const char* kernel) { traffic.kernel = kernel; }
+
 // `__launch_bounds__(most, …)` of the kernel that runs: a launch with larger blocks is refused.
 template <class... Others>
 CUDA_ON_CPU_UNSEEN static inline void keep_bounds(unsigned most, Others...) {
@@ -212,9 +215,12 @@ CUDA_ON_CPU_UNSEEN static void run(const Config& config, Body body) {
                             config.line, config.shared);
             }
     settle_launch();
-    if (traffic.counts && ++traffic.launches <= most_listed_launches)
+    if (traffic.counts && ++traffic.launches <= most_listed_launches) {
+        list("kernel %s\n", traffic.kernel);
         list("launch %d %u %u %u %d %zu %lu\n", config.line, gridDim.x, gridDim.y, gridDim.z, threads, config.shared + block.static_shared,
              traffic.atomics);
+    }
+    traffic.kernel = "";
     traffic.atomics = 0;
     if (config.grid.x * config.grid.y * config.grid.z == 1 && pages_of_launch > most_pages_of_a_block && !one_block_told) {
         one_block_told = true;

@@ -32,6 +32,7 @@ CUDA_ON_CPU_STATE struct Traffic {
     char text[2000] = "";  // one remark per line: the line of the code, a space, a sentence
     bool counts = false;  // accesses and launches are listed, too: see cuda_on_cpu_counted
     unsigned long launches = 0, atomics = 0;
+    const char* kernel = "";  // that ran last, with its template arguments: GCC's __PRETTY_FUNCTION__
     char counted[6000] = "";
 } traffic;
 
@@ -42,7 +43,8 @@ CUDA_ON_CPU_UNSEEN static void watch_access(uintptr_t address, unsigned size, bo
     Place& place = traffic.places[at];
     if (at == traffic.count) {
         const Region* region = region_at(address);
-        if (!region) return;  // of the simulator, for example what a warp's lanes exchange
+        // Of the simulator, for example what a warp's lanes exchange; or constant memory, which has a cache without sectors.
+        if (!region || region->space == Space::constant) return;
         ++traffic.count;
         const bool shared = region->space == Space::shared || region->space == Space::dynamic;
         place.code = code, place.size = size, place.writes = writes, place.shared = shared, place.is_odd = false;
