@@ -17,6 +17,8 @@ __all__ = ["Access", "Code", "Evidence", "Graph", "HostWork", "Launch", "Operati
 
 _MOST = 1 << 60
 _CHARACTERS, _SIGNATURE = 60, 300  # of a name, and of a kernel's C++ signature
+_COUNTS = ("float64", "cycles", "double_cycles", "access_cycles", "indexed", "tensor_cores", "atomics", "async_copies",
+           "fast_sines")  # fmt: skip
 _WIDTHS = (1, 2, 4, 8, 16)  # bytes per thread
 SECTOR_BYTES, WARP = 32, 32
 
@@ -81,6 +83,7 @@ class Code:
     indexed: int = 0  # bytes per thread in local memory, because an index is known only at run time
     tensor_cores: int = 0
     atomics: int = 0
+    async_copies: int = 0  # to shared memory
     fast_sines: int = 0
     loads: Mapping[int, int] = field(default_factory=dict)  # instructions by bytes per thread
     stores: Mapping[int, int] = field(default_factory=dict)
@@ -342,12 +345,9 @@ def _code(one: dict[str, Any]) -> Code:
         shared=optional("shared"),
         stages=optional("stages"),
         double=bool(one.get("double")),
-        **{name: _number(one, name) for name in ("float64", "cycles", "double_cycles", "access_cycles", "indexed")},
-        tensor_cores=_number(one, "tensor_cores"),
-        atomics=_number(one, "atomics"),
-        fast_sines=_number(one, "fast_sines"),
         loads=widths("load"),
         stores=widths("store"),
+        **{name: _number(one, name) for name in _COUNTS},
     )
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.protocol.target import target
-from grader.worker.simulator.cuda_sides import ADDED_WORDS, CALLED, EXTENDED, NEEDS_FLAG, OF_THE_GPU, Part, misuses
 from grader.worker.simulator.cuda_library import launched_instances
+from grader.worker.simulator.cuda_sides import ADDED_WORDS, CALLED, EXTENDED, NEEDS_FLAG, OF_THE_GPU, Part, misuses
 from grader.worker.simulator.cuda_source import macros_of
 from grader.worker.simulator.cuda_tokens import (
     CLOSING,

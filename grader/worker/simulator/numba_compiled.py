@@ -21,6 +21,7 @@ from grader.protocol.target import target
 from grader.worker.simulator import tally
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.machine_facts import kernel_facts
+from grader.worker.toolchain.nvjitlink import assembled
 from grader.worker.toolchain.nvrtc import ptx_facts
 
 _OPTIONS = ("debug", "fastmath", "forceinline", "launch_bounds", "lineinfo", "opt")  # of `numba.cuda.compile`
@@ -89,9 +90,10 @@ def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any]
 
 def facts(code: dict[str, Any]) -> list[dict[str, Any]]:
     """Return `machine_facts.kernel_facts` of a "code" that `forked.result` has."""
-    ptx, cap = zlib.decompress(base64.b64decode(code["ptx"])).decode(), code["capped"]
-    found = kernel_facts(ptx, cap=cap if cap < _MOST_REGISTERS else 0)
-    return [fact | {"double": code["double"]} for fact in found]
+    ptx, log = zlib.decompress(base64.b64decode(code["ptx"])).decode(), ""
+    with contextlib.suppress(ImportError, RuntimeError):
+        log = assembled(ptx, target(), code["capped"])[1]
+    return [fact | {"double": code["double"]} for fact in kernel_facts(ptx, log)]
 
 
 def _line(error: Exception, text: str) -> int | None:

@@ -23,6 +23,7 @@ _VECTOR, _TYPE = re.compile(r"\.v(\d+)"), re.compile(r"\.[busf](\d+)\b")
 _FLOAT64 = re.compile(r"^\s*(?:@\S+\s+)?(?:add|sub|mul|fma|div|sqrt|rcp)[\w.]*\.f64\s", re.MULTILINE)
 _TENSOR_CORE = re.compile(r"^\s*(?:@\S+\s+)?(?:mma|wmma\.mma|wgmma\.mma_async|tcgen05\.mma)\b", re.MULTILINE)
 _ATOMIC = re.compile(r"\b(?:atom|red)\.(?:\w+\.)*?global")
+_ASYNC_COPY = re.compile(r"\bcp\.(?:async|reduce)\.\w*(?:shared|bulk|ca|cg)")
 _STORES_DOUBLE = re.compile(r"\bst\.global[\w.]*\.f64\b")
 _FAST_SINE = re.compile(r"\b(?:sin|cos)\.approx")
 _OF_KERNEL = re.compile(r"entry function '(\S+)'(.*?Used \d+ registers.*)", re.DOTALL)
@@ -34,15 +35,15 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 _LIMIT_S = 20.0
 
 
-def kernel_facts(ptx: str, log: str | None = None, cap: int = 0) -> list[dict[str, Any]]:
+def kernel_facts(ptx: str, log: str | None = None) -> list[dict[str, Any]]:
     """Return, for each kernel of the PTX, its name and the instructions in it, all as numbers.
 
     "load_16" counts loads of 16 bytes per thread from global memory, and "store_4" stores of 4 bytes. "float64" is
     arithmetic in double precision, "tensor_cores" products on tensor cores, and "atomics" those in global memory.
-    "fast_sines" are sines and cosines by one instruction. "double" says whether results are in double precision, and
-    `ptx_cycles` adds its estimates. The assembler's `log` tells "registers" and "spilled" bytes per thread and "shared"
-    bytes per block; with None, `ptxas` is run for it, unless it is missing, with at most `cap` registers. "indexed" are
-    bytes per thread in local memory, if there is an array whose index is known only at run time.
+    "async_copies" are those to shared memory, and "fast_sines" sines and cosines by one instruction. "double" says
+    whether results are in double precision, and `ptx_cycles` adds its estimates. The assembler's `log` tells
+    "registers" and "spilled" bytes per thread and "shared" bytes per block; with None, `ptxas` is run for it, unless it
+    is missing. "indexed" are bytes per thread in local memory, if an array has an index that is known only at run time.
     """
     costs = cycles(ptx)
     parts = _ENTRY.split(ptx)
@@ -60,6 +61,7 @@ def kernel_facts(ptx: str, log: str | None = None, cap: int = 0) -> list[dict[st
                 "float64": len(_FLOAT64.findall(body)),
                 "tensor_cores": len(_TENSOR_CORE.findall(body)),
                 "atomics": len(_ATOMIC.findall(body)),
+                "async_copies": len(_ASYNC_COPY.findall(body)),
                 "fast_sines": len(_FAST_SINE.findall(body)),
                 "double": bool(_STORES_DOUBLE.search(body)),
                 "indexed": bool(set(_LOCAL.findall(body)) - {"%SP", "%SPL", *_OF_FRAME.findall(body)}),
@@ -67,7 +69,7 @@ def kernel_facts(ptx: str, log: str | None = None, cap: int = 0) -> list[dict[st
                 **widths,
             }
         )
-    used = _used(_assembled(ptx, cap) if log is None else log)
+    used = _used(_assembled(ptx) if log is None else log)
     for fact in found:
         fact |= used.get(str(fact["kernel"]), {})
         fact["indexed"] = fact.pop("frame", 0) if fact["indexed"] else 0
@@ -86,7 +88,7 @@ def _used(log: str) -> dict[str, dict[str, int]]:
     return found
 
 
-def _assembled(ptx: str, cap: int) -> str:
+def _assembled(ptx: str) -> str:
     """Return the report of `ptxas`, or "" if it is missing or fails."""
     tool, target = _ptxas(), _TARGET.search(ptx)
     if tool is None or target is None:
@@ -95,7 +97,6 @@ def _assembled(ptx: str, cap: int) -> str:
         path = Path(folder, "kernel.ptx")
         path.write_text(ptx, encoding="utf-8")
         command = [tool, "-v", f"--gpu-name={target[1]}", str(path), "-o", str(Path(folder, "kernel.cubin"))]
-        command += [f"--maxrregcount={cap}"] if cap else []
         return subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False).stderr
     return ""
 

@@ -16,7 +16,8 @@ _BRANCH = re.compile(r"\bbra(?:\.uni)?\s+([\w$]+)")
 _CALL = re.compile(r"\bcall(?:\.uni)?\s*(?:\([^()]*\)\s*,)?\s*([\w$]+)")
 _NAME = re.compile(r"\s*(?:@!?\S+\s+)?([a-z][\w.:]*)")
 _MOVES = ("ld", "st", "mov", "neg", "abs", "selp", "copysign")  # take no float64 arithmetic
-_ACCESS = re.compile(r"(?:ld|st)(?:\.\w+)*?\.global(?:[.:]\w+)*?(?:\.v(\d))?\.[busf](\d+)$")
+_OF_CHIP = re.compile(r"\.(?:param|shared|local|const)\b")
+_ACCESS = re.compile(r"(?:ld|st)(?:[.:]+\w+)*?(?:\.v(\d))?\.[busf](\d+)")
 _REDUCTION = "0d3BF921FB54442D19"  # in the slow path of an accurate float32 sine, which is seldom taken
 _OF_REDUCTION = 15  # more cycles than in float32: two conversions and a product
 _LOOP, _DEEPEST = 8, 3  # turns, and nested loops
@@ -85,7 +86,7 @@ def _of(statement: str) -> tuple[int, int, int]:
         return 0, 0, 0
     name = found[1]
     kind = name.partition(".")[0]
-    if access := _ACCESS.match(name):
+    if (access := _ACCESS.fullmatch(name)) and not _OF_CHIP.search(name):
         return 1, 0, _PER_BYTE * int(access[1] or 1) * int(access[2]) // 8
     if ".f64" in name and kind not in _MOVES:
         takes = _CONVERSION if kind == "cvt" else _DIVISION if kind in ("div", "sqrt", "rcp") else _ARITHMETIC

@@ -41,8 +41,9 @@ def test_instructions_are_counted_by_kernel() -> None:
     """Loads from shared memory and conversions do not count, and each kernel has its own."""
     copy, product = kernel_facts(_PTX, _LOG)
     assert copy == {
-        "kernel": "copy", "float64": 1, "tensor_cores": 0, "atomics": 1, "fast_sines": 1,
-        "load_16": 1, "load_4": 1, "store_8": 1, "registers": 42, "spilled": 16,
+        "kernel": "copy", "float64": 1, "tensor_cores": 0, "atomics": 1, "async_copies": 0, "fast_sines": 1,
+        "load_16": 1, "load_4": 1, "store_8": 1, "registers": 42, "spilled": 16, "double": False, "indexed": 0,
+        "cycles": 17, "double_cycles": 8, "access_cycles": 252,
     }  # fmt: skip
     assert (product["tensor_cores"], "registers" in product) == (1, False)
 
