@@ -72,7 +72,8 @@ def kernel_facts(ptx: str, log: str | None = None) -> list[dict[str, Any]]:
     used = _used(_assembled(ptx) if log is None else log)
     for fact in found:
         fact |= used.get(str(fact["kernel"]), {})
-        fact["indexed"] = fact.pop("frame", 0) if fact["indexed"] else 0
+        frame = fact.pop("frame", 0)
+        fact["indexed"] = frame if fact["indexed"] else 0
     return found
 
 
