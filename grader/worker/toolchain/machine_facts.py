@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from grader.worker.toolchain.ptx_cycles import cycles
+from grader.worker.toolchain.ptx_cycles import cycles, functions
 
 __all__ = ["kernel_facts"]
 
@@ -46,9 +46,9 @@ def kernel_facts(ptx: str, log: str | None = None) -> list[dict[str, Any]]:
     is missing. "indexed" are bytes per thread in local memory, if an array has an index that is known only at run time.
     """
     costs = cycles(ptx)
-    parts = _ENTRY.split(ptx)
+    bodies = functions(ptx)
     found: list[dict[str, Any]] = []
-    for name, body in zip(parts[1::2], (part.partition("\n}")[0] for part in parts[2::2]), strict=True):
+    for name, body in ((name, bodies[name]) for name in _ENTRY.findall(ptx) if name in bodies):
         widths: Counter[str] = Counter()
         for one in _ACCESS.finditer(body):
             size, vector = _TYPE.findall(one["parts"]), _VECTOR.search(one["parts"])

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["cycles"]
+__all__ = ["cycles", "functions"]
 
 _FUNCTION = re.compile(r"\.(?:entry|func)\s+(?:\([^()]*\)\s*)?([\w$]+)\s*(?:\([^()]*\)\s*)?(?:\.[^{};]*)?\{")
+_BRACE = re.compile(r"[{}]")
 _LABEL = re.compile(r"^\s*([\w$]+):")
 _BRANCH = re.compile(r"\bbra(?:\.uni)?\s+([\w$]+)")
 _CALL = re.compile(r"\bcall(?:\.uni)?\s*(?:\([^()]*\)\s*,)?\s*([\w$]+)")
@@ -31,7 +32,7 @@ def cycles(ptx: str) -> dict[str, dict[str, int]]:
 
     A function that is called counts wherever it is called.
     """
-    bodies = {found[1]: _body(ptx, found.end()) for found in _FUNCTION.finditer(ptx)}
+    bodies = functions(ptx)
     known: dict[str, tuple[int, int, int]] = {}
     for name in bodies:
         _count(name, bodies, known)
@@ -41,8 +42,17 @@ def cycles(ptx: str) -> dict[str, dict[str, int]]:
     }
 
 
-def _body(ptx: str, begin: int) -> str:
-    return ptx[begin:].partition("\n}")[0]
+def functions(ptx: str) -> dict[str, str]:
+    """Return the body of each kernel and function, by name. Inline assembly in it has braces of its own."""
+    found = {}
+    for function in _FUNCTION.finditer(ptx):
+        depth = 1
+        for brace in _BRACE.finditer(ptx, function.end()):
+            depth += 1 if brace[0] == "{" else -1
+            if depth == 0:
+                found[function[1]] = ptx[function.end() : brace.start()]
+                break
+    return found
 
 
 def _count(name: str, bodies: dict[str, str], known: dict[str, tuple[int, int, int]]) -> tuple[int, int, int]:

@@ -91,7 +91,17 @@ def test_remarks_without_room_are_left_out_whole(library: ctypes.CDLL, monkeypat
 
 
 @pytest.mark.parametrize(
-    "kernel", ["padded", "swizzled", "one_small_block", "in_fours", "in_pairs_of_fours", "one_for_all", "some_lanes", "from_constants"]
+    "kernel",
+    [
+        "padded",
+        "swizzled",
+        "one_small_block",
+        "in_fours",
+        "in_pairs_of_fours",
+        "one_for_all",
+        "some_lanes",
+        "from_constants",
+    ],
 )
 def test_good_access_and_doubtful_one_get_no_remark(
     library: ctypes.CDLL, kernel: str, monkeypatch: pytest.MonkeyPatch
