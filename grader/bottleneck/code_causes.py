@@ -13,7 +13,7 @@ __all__ = ["capped_registers", "double_precision", "no_pipelining", "no_tensor_c
 
 _OVER_FLOAT32 = 15.0  # float16 on tensor cores over float32 without, on an H100
 _DOUBLE = 0.3  # of a kernel's cycles: what float64 adds
-_OVER_MEMORY = 2.0  # times as long as memory takes: adding up in float64 takes less
+_OVER_MEMORY = 1.5  # times as long as memory takes: adding up in float64 takes less
 _TRANSFORM = "fft"  # in its place few sines are needed, and the positions of samples need precision
 _CAPS, _FOR_ALL_THREADS = ("max_registers", "maxrregcount"), 32  # 65,536 registers for 2048 threads
 _FAST = ("fastmath", "registers", "unsigned", "fatbin", "launch_bounds")  # rungs of the ladder: fast sines
@@ -105,13 +105,12 @@ def double_precision(exercise: Exercise, source: str, evidence: Evidence) -> Ite
     worst = max(codes, key=lambda code: code.double_cycles, default=None)
     if worst is None or worst.double_cycles < max(1.0, _DOUBLE * worst.cycles):
         return
-    takes, least = worst.cycles + worst.double_cycles, worst.cycles
-    if exercise.limited_by == "memory":
-        least = worst.access_cycles
-    if takes >= _OVER_MEMORY * least or exercise.limited_by != "memory":
+    by_memory = exercise.limited_by == "memory"
+    at_most = (worst.cycles + worst.double_cycles) / max(1, worst.access_cycles if by_memory else worst.cycles)
+    if at_most >= _OVER_MEMORY or not by_memory:
         seen = f"The kernel has {plural(worst.float64, 'double-precision instruction')}."
         cure = "Compute in float32, constants included: write `0.5` as `float32(0.5)` in Numba, and as `0.5f` in C++"
-        yield Cause("double precision", seen, cure, "code", _line(evidence, worst), max(2.0, takes / max(1, least)))
+        yield Cause("double precision", seen, cure, "code", _line(evidence, worst), at_most)
 
 
 def slow_sines(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
