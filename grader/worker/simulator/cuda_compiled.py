@@ -111,7 +111,7 @@ def start(source: str, cell: str, flags: Sequence[str] = ()) -> None:
 def facts() -> list[dict[str, Any]]:
     """Return `machine_facts.kernel_facts` of all sources that were built here, as far as NVRTC can compile them.
 
-    Of a template, the instances whose launches were listed are compiled.
+    Templates are compiled for the instances whose launches were listed.
     """
     found: list[dict[str, Any]] = []
     for source, flags in _sources:

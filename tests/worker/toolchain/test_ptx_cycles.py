@@ -1,4 +1,4 @@
-"""What doubles add to a kernel, and arrays in local memory, as NVRTC compiles them without a GPU."""
+"""The cost of doubles in a kernel, and arrays in local memory, in code that NVRTC compiles without a GPU."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ def test_what_doubles_add_depends_on_where_they_are(body: str, share: tuple[floa
     ids=["index at run time", "constant indices", "address", "printf"],
 )
 def test_only_an_index_at_run_time_puts_an_array_into_memory(body: str, bytes_: int) -> None:
-    """A frame for the arguments of `printf` or for a variable whose address is passed is no array."""
+    """The arguments of `printf`, and a variable whose address is passed, have a frame as well, and do not count."""
     assert _facts(body)["indexed"] == bytes_
