@@ -12,13 +12,14 @@ from grader.words import plural
 __all__ = ["capped_registers", "double_precision", "no_pipelining", "no_tensor_cores", "slow_sines", "spills"]
 
 _OVER_FLOAT32 = 15.0  # float16 on tensor cores over float32 without, on an H100
-_DOUBLES = 16  # float64 instructions of a kernel: accurate sines and cosines in float32 take 12
-_MANY_DOUBLES = 128  # more than adding up in float64 takes
+_DOUBLE = 0.3  # of a kernel's cycles: what float64 adds
+_OVER_MEMORY = 1.5  # times as long as memory takes: adding up in float64 takes less
 _TRANSFORM = "fft"  # in its place few sines are needed, and the positions of samples need precision
 _CAPS, _FOR_ALL_THREADS = ("max_registers", "maxrregcount"), 32  # 65,536 registers for 2048 threads
 _FAST = ("fastmath", "registers", "unsigned", "fatbin", "launch_bounds")  # rungs of the ladder: fast sines
-_SINGLE = ("typed", *_FAST)  # float32
+_SINGLE = ("typed", "open", *_FAST)  # float32
 _REGISTERS = 255  # of a thread, at most
+_ARRAY = 64  # bytes of a thread; the slow path of a sine has an array of up to 40
 
 
 def spills(evidence: Evidence) -> Iterator[Cause]:
@@ -38,10 +39,26 @@ def spills(evidence: Evidence) -> Iterator[Cause]:
             launch.line,
         )
     else:
+        yield from _indexed(evidence)
         return
     seen = f"Registers spill: {seen}. The surplus goes to memory and back."
     cure = "Give each thread fewer values to hold: use smaller tiles, or more threads per block (`num_warps` in Triton)"
     yield Cause("spills", seen, cure, "code", line)
+
+
+def _indexed(evidence: Evidence) -> Iterator[Cause]:
+    """An array of a thread that cannot be in registers, which have no index at run time."""
+    worst = max(_codes(evidence), key=lambda code: code.indexed, default=None)
+    if worst is not None and worst.indexed >= _ARRAY:
+        seen = (
+            f"Each thread has {plural(worst.indexed, 'byte')} of local arrays in memory instead of registers, because "
+            "an index is known only at run time."
+        )
+        cure = (
+            "Let the compiler know each index: unroll the loops over the array (`#pragma unroll`), with bounds that "
+            "are constants and the same for all threads"
+        )
+        yield Cause("spills", seen, cure, "code", _line(evidence, worst))
 
 
 def capped_registers(source: str, evidence: Evidence) -> Iterator[Cause]:
@@ -80,15 +97,20 @@ def no_pipelining(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
 
 
 def double_precision(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:
-    """Arithmetic in double precision that no array asks for."""
+    """Arithmetic in double precision that no array asks for, and that takes longer than memory does."""
     single = exercise.id.endswith(_SINGLE)
     if _TRANSFORM in source or (exercise.id.startswith("ls_") and not single):
         return
-    worst = max((code for code in _codes(evidence) if not code.double), key=lambda code: code.float64, default=None)
-    if worst is not None and worst.float64 >= (_DOUBLES if single else _MANY_DOUBLES):
+    codes = (code for code in _codes(evidence) if not code.double)
+    worst = max(codes, key=lambda code: code.double_cycles, default=None)
+    if worst is None or worst.double_cycles < max(1.0, _DOUBLE * worst.cycles):
+        return
+    by_memory = exercise.limited_by == "memory"
+    at_most = (worst.cycles + worst.double_cycles) / max(1, worst.access_cycles if by_memory else worst.cycles)
+    if at_most >= _OVER_MEMORY or not by_memory:
         seen = f"The kernel has {plural(worst.float64, 'double-precision instruction')}."
         cure = "Compute in float32, constants included: write `0.5` as `float32(0.5)` in Numba, and as `0.5f` in C++"
-        yield Cause("double precision", seen, cure, "code", _line(evidence, worst), 2.0)
+        yield Cause("double precision", seen, cure, "code", _line(evidence, worst), at_most)
 
 
 def slow_sines(exercise: Exercise, source: str, evidence: Evidence) -> Iterator[Cause]:

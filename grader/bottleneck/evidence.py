@@ -19,6 +19,8 @@ __all__ = [
 
 _MOST = 1 << 60
 _CHARACTERS, _SIGNATURE = 60, 300  # of a name, and of a kernel's C++ signature
+_COUNTS = ("float64", "cycles", "double_cycles", "access_cycles", "indexed", "tensor_cores", "atomics", "async_copies",
+           "fast_sines")  # fmt: skip
 _WIDTHS = (1, 2, 4, 8, 16)  # bytes per thread
 SECTOR_BYTES, WARP = 32, 32
 
@@ -97,8 +99,13 @@ class Code:
     stages: int | None = None  # of Triton's pipeline
     double: bool = False  # whether its arrays are float64
     float64: int = 0
+    cycles: int = 0  # of a warp, by an estimate, with float32 in place of float64
+    double_cycles: int = 0  # that float64 adds
+    access_cycles: int = 0  # that memory takes
+    indexed: int = 0  # bytes per thread in local memory, because an index is known only at run time
     tensor_cores: int = 0
     atomics: int = 0
+    async_copies: int = 0  # to shared memory
     fast_sines: int = 0
     loads: Mapping[int, int] = field(default_factory=dict)  # instructions by bytes per thread
     stores: Mapping[int, int] = field(default_factory=dict)
@@ -386,12 +393,9 @@ def _code(one: dict[str, Any]) -> Code:
         shared=optional("shared"),
         stages=optional("stages"),
         double=bool(one.get("double")),
-        float64=_number(one, "float64"),
-        tensor_cores=_number(one, "tensor_cores"),
-        atomics=_number(one, "atomics"),
-        fast_sines=_number(one, "fast_sines"),
         loads=widths("load"),
         stores=widths("store"),
+        **{name: _number(one, name) for name in _COUNTS},
     )
 
 

@@ -26,6 +26,7 @@ _LONG_US = 10.0  # of a kernel, compared with a few microseconds for a launch
 _BLOCKS_PER_SM, _THREADS_PER_SM = 32, 2048
 _REGISTERS_PER_SM, _SHARED_PER_SM = 65_536, 233_472  # of an H100; a block takes 1 KB of the shared memory itself
 _IDLE_GPU = 1.5  # a call that takes this many times as long as its kernels waits for the host
+_FEW_REGISTERS = 64  # of a thread without many sums
 _LOW = 0.2  # of the threads that fit on an SM
 _SMALL_PROGRAM, _PER_THREAD = 64, 4  # elements
 _LARGER_PROGRAMS = "Let each program load a block of 1,024 elements or more with `tl.arange`, in 4 warps or more"
@@ -172,22 +173,34 @@ def host_time(evidence: Evidence) -> Iterator[Cause]:
 
 
 def low_occupancy(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
-    """A kernel that waits for memory, with few threads on an SM because of its registers or its shared memory."""
-    if exercise.limited_by != "memory":
-        return
+    """A kernel that waits, with few threads on an SM because of its registers or its shared memory.
+
+    If arithmetic is the limit, many registers hold independent sums, and few threads with them are enough.
+    """
     ran = evidence.main_kernel
     if ran is not None and ran.occupancy and ran.programs >= evidence.multiprocessors:
         share, limit = ran.occupancy / 100, _limit(ran.threads, ran.registers, ran.shared)[1]
-        yield from _few_threads(share, limit, ran.registers, ran.shared, None)
+        if _waits_for_threads(exercise, limit, ran.registers):
+            yield from _few_threads(share, limit, ran.registers, ran.shared, None)
         return
-    for run in evidence.runs[-1:]:
-        for launch in run.launches:
-            named = [code for code in evidence.codes if code.kernel == launch.kernel or len(evidence.codes) == 1]
-            code = launch.code or (named[0] if named else None)
-            if code is not None and code.registers and launch.threads:
-                shared = max(code.shared or 0, launch.shared)
-                share, limit = _limit(launch.threads, code.registers, shared)
-                yield from _few_threads(share, limit, code.registers, shared, launch.line)
+    launch = _main(evidence.runs[-1]) if evidence.runs else None
+    if launch is None or not launch.threads:
+        return
+    named = [code for code in evidence.codes if code.kernel == launch.kernel or len(evidence.codes) == 1]
+    code = launch.code or (named[0] if named else None)
+    if code is None or not code.registers:
+        return
+    shared = max(code.shared or 0, launch.shared)
+    share, limit = _limit(launch.threads, code.registers, shared)
+    if _waits_for_threads(exercise, limit, code.registers) and not (code.async_copies and limit == "shared memory"):
+        yield from _few_threads(share, limit, code.registers, shared, launch.line)
+
+
+def _waits_for_threads(exercise: Exercise, limit: str, registers: int) -> bool:
+    if exercise.limited_by == "memory":
+        return True
+    half = any(array.dtype in ("float16", "bfloat16") for case in exercise.timed_cases for array in case.inputs)
+    return not half and limit == "shared memory" and registers <= _FEW_REGISTERS
 
 
 def _limit(threads: int, registers: int, shared: int) -> tuple[float, str]:

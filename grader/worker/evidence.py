@@ -134,11 +134,16 @@ def _microseconds(call: Callable[[], None]) -> float:
 
 def of_cuda_library(lines: list[list[str]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the launches of CUDA C++ in the simulator, and the calls for which the host waits."""
+    from grader.worker.simulator.cuda_library import instance
+
     found: list[dict[str, Any]] = []
     accesses: list[dict[str, Any]] = []
     partly: list[dict[str, Any]] = []
     waits: list[dict[str, Any]] = []
+    kernel = ""
     for kind, *words in lines:
+        if kind == "kernel":
+            kernel = instance(" ".join(words)).partition("<")[0].rpartition("::")[2]
         if len(words) + 1 != _WORDS.get(kind):
             continue
         if kind == "access":
@@ -147,7 +152,14 @@ def of_cuda_library(lines: list[list[str]]) -> tuple[list[dict[str, Any]], list[
             accesses.append(warp | {"size": size, "count": of_all})
         elif kind == "launch":
             line, x, y, z, threads, shared, atomics, most, total, alone = map(int, words)
-            known = {"kernel": "", "line": line, "grid": [x, y, z], "threads": threads, "count": 1, "shared": shared}
+            known = {
+                "kernel": kernel,
+                "line": line,
+                "grid": [x, y, z],
+                "threads": threads,
+                "count": 1,
+                "shared": shared,
+            }
             busiest = {"most": most, "total": total, "alone": alone}
             found.append(known | busiest | {"atomics": atomics, "warps": accesses, "partly": partly})
             accesses, partly = [], []

@@ -89,7 +89,8 @@ class Worker:
             self._compile(message["launches"], message["cases"])
         elif operation == "compiled":
             found = forked.result(message["limit_s"])
-            found.pop("kernels", None)  # they are for this process
+            for name in "kernels", "codes":  # they are for this process
+                found.pop(name, None)
             return {"done": operation} | found
         elif operation == "plan":
             launches = [list(map(Slot.from_dict, launch)) for launch in message["launches"]]
@@ -135,7 +136,13 @@ class Worker:
 
     def _codes(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         """Return facts about what a GPU's compilers make of the kernels that the submission launches."""
-        from grader.worker.simulator import cuda_compiled, planned_launches, triton_compiled
+        from grader.worker.simulator import (
+            cuda_compiled,
+            cupy_kernels,
+            numba_compiled,
+            planned_launches,
+            triton_compiled,
+        )
 
         assert self.called_as is not None
         slots = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
@@ -143,7 +150,10 @@ class Worker:
         cases = list(zip(message["cases"], slots, strict=True))
         of_triton = triton_compiled.facts(self.called_as, cases, limit_s) if message["triton"] else []
         planned = planned_launches.launches(self.called_as, cases, limit_s)
-        return [*planned, *of_triton, *cuda_compiled.facts(), *forked.result(limit_s).get("facts", [])]
+        found = forked.result(limit_s)
+        of_numba = [fact for code in found.get("codes", ()) for fact in numba_compiled.facts(code)]
+        graphs = [fact for fact in found.get("facts", ()) if fact.get("captured")]
+        return [*planned, *of_triton, *cuda_compiled.facts(), *cupy_kernels.facts(), *of_numba, *graphs]
 
     def _observed(self) -> list[dict[str, Any]]:
         """Return what the simulator saw since the last call, in kernels that ran to their end."""

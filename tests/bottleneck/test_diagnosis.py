@@ -21,6 +21,7 @@ from grader.verdict import Cause, Environment, Timing, Verdict
 _LAUNCH: dict[str, Any] = {"kernel": "kern", "line": 9, "grid": [512, 1, 1], "threads": 256, "count": 1}
 _WARP = {"kind": "load", "name": "global", "line": 5, "units": 4.0, "size": 4, "count": 1}
 _CODE = {"kernel": "kern", "programs": 4096, "registers": 40, "spilled": 0, "load_4": 2}
+_DOUBLES = {"float64": 18, "cycles": 260, "double_cycles": 130}
 _ENTRY = "def {}(*arrays):\n    {}\n"
 
 
@@ -52,11 +53,15 @@ _COPY = {"name": "clone", "line": 12, "count": 1, "bytes": 10**9}
         ("extra operations", "square_matrix", {}, {}, [_COPY]),
         ("spills", "square_matrix", {}, {"spilled": 96}, []),
         ("no tensor cores", "matmul", {}, {}, []),
-        ("double precision", "ls_cupy_fastmath", {}, {"float64": 40, "fast_sines": 2}, []),
+        ("spills", "square_matrix", {}, {"spilled": 0, "indexed": 128}, []),
+        ("double precision", "ls_cupy_fastmath", {}, _DOUBLES | {"fast_sines": 2}, []),
+        ("double precision", "matmul_tiled", {}, _DOUBLES, []),
+        ("double precision", "square_matrix", {}, _DOUBLES | {"access_cycles": 72}, []),
         ("slow sines", "ls_cupy_fastmath", {}, {}, []),
         ("no pipelining", "matmul", {}, {"tensor_cores": 4, "stages": 1}, []),
         ("low occupancy", "square_matrix", {"threads": 64, "shared": 49_152}, {}, []),
         ("low occupancy", "grayscale", {"threads": 64}, {"registers": 255}, []),
+        ("low occupancy", "ls_cupy_baseline", {"threads": 64, "shared": 49_152}, {"registers": 30}, []),
     ],
 )
 def test_each_cause_has_its_own_evidence(
@@ -66,6 +71,43 @@ def test_each_cause_has_its_own_evidence(
     found = causes(find(exercise), "", _evidence(exercise, launch, code, *operations))
     assert [cause.kind for cause in found] == [kind]
     assert sentence(found[0]).endswith((").", "cell)."))
+
+
+@pytest.mark.parametrize(
+    ("exercise", "launch", "code"),
+    [
+        ("square_matrix", {}, {"indexed": 40}),  # of accurate sines in float64
+        ("square_matrix", {}, {"float64": 9, "cycles": 165, "double_cycles": 261, "access_cycles": 1224}),  # a sum
+        ("square_matrix", {}, {"float64": 8, "cycles": 77, "double_cycles": 16, "access_cycles": 36}),
+        ("matmul_tiled", {}, {"float64": 16, "cycles": 260, "double_cycles": 16}),  # one sum for each tile
+        ("mean_cuda", {}, _DOUBLES | {"double": True}),
+        ("ls_cupy_baseline", {}, _DOUBLES),
+        ("ls_cupy_baseline", {"threads": 64, "shared": 49_152}, {"registers": 128}),
+        ("ls_cupy_baseline", {"threads": 128}, {"registers": 255}),
+        ("matmul", {"threads": 128, "shared": 98_304}, {"registers": 60, "tensor_cores": 4}),
+        ("square_matrix", {"threads": 128, "shared": 98_304}, {"registers": 32, "async_copies": 2}),
+    ],
+)
+def test_compiled_code_that_need_not_be_slow_has_no_cause(
+    exercise: str, launch: dict[str, Any], code: dict[str, Any]
+) -> None:
+    """Doubles that memory hides, few threads with many sums or with copies ahead, and small arrays."""
+    assert causes(find(exercise), "", _evidence(exercise, launch, code)) == ()
+
+
+def test_the_launch_that_does_most_of_the_work_tells_the_occupancy() -> None:
+    """The kernel is found by its name among several."""
+    small = _LAUNCH | {"kernel": "last", "grid": [1, 1, 1], "threads": 64, "shared": 49_152}
+    codes = [_CODE | {"kernel": name} for name in ("kern", "last")]
+
+    def found(*launches: dict[str, Any]) -> list[str]:
+        case = find("square_matrix").simulator_cases[-1].name
+        run = {"case": case, "claim": {"launches": [*launches], "operations": []}}
+        evidence = Evidence.of_claims(find("square_matrix"), {"simulated": True, "runs": [run], "codes": codes})
+        return [cause.kind for cause in causes(find("square_matrix"), "", evidence)]
+
+    assert found(_LAUNCH, small) == []
+    assert found(_LAUNCH | {"threads": 64, "shared": 49_152}, small) == ["low occupancy"]
 
 
 _KERNEL = {"name": "kern", "count": 1, "microseconds": 900.0, "grid": [8, 1, 1], "block": [256, 1, 1]}

@@ -17,6 +17,7 @@ from typing import Any
 from grader.explore.drawing.displays import BLUE, DARK, GREY, ORANGE, PALE, Picture, Table, chart, code_html, finish
 from grader.words import plural
 from grader.worker.gpu_start import give_numba_its_names
+from grader.worker.toolchain.nvjitlink import assembled
 from grader.worker.toolchain.nvrtc import compiled, no_cache_options
 
 _CAPABILITY = 90
@@ -107,7 +108,7 @@ def numba_code(
     vector = getattr(numba, dtype)[::1]
     function = getattr(kernel, "py_func", kernel)
     ptx, _ = cuda.compile_ptx(function, (vector,) * arrays, fastmath=fastmath, cc=divmod(_CAPABILITY, 10))
-    cubin, log = _assembled(ptx, max_registers)
+    cubin, log = assembled(ptx, _CAPABILITY, max_registers)
     return _read(function.__name__, cubin, log, ptx)
 
 
@@ -176,27 +177,6 @@ def disassembled(cubin: bytes, tool: str, *options: str) -> str:
     if done.returncode:
         raise RuntimeError(f"{tool}, which comes with Triton, failed: {done.stderr.strip()}")
     return done.stdout
-
-
-def _assembled(ptx: str, max_registers: int | None) -> tuple[bytes, str]:
-    """Return the machine code (cubin) of PTX, and the assembler's log."""
-    from cuda.bindings import nvjitlink
-
-    options = [f"-arch=sm_{_CAPABILITY}", "-verbose"]
-    if max_registers is not None:
-        options.append(f"-maxrregcount={max_registers}")
-    data = ptx.encode()
-    handle = nvjitlink.create(len(options), options)
-    try:
-        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel.ptx")
-        nvjitlink.complete(handle)
-        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
-        nvjitlink.get_linked_cubin(handle, cubin)
-        log = bytearray(nvjitlink.get_info_log_size(handle))
-        nvjitlink.get_info_log(handle, log)
-    finally:
-        nvjitlink.destroy(handle)
-    return bytes(cubin), log.decode(errors="replace")
 
 
 def _read(title: str, cubin: bytes, log: str, ptx: str = "") -> MachineCode:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.protocol.target import target
+from grader.worker.simulator.cuda_library import launched_instances
 from grader.worker.simulator.cuda_sides import ADDED_WORDS, CALLED, EXTENDED, NEEDS_FLAG, OF_THE_GPU, Part, misuses
 from grader.worker.simulator.cuda_source import macros_of
 from grader.worker.simulator.cuda_tokens import (
@@ -34,7 +35,7 @@ from grader.worker.toolchain.compiler_errors import first_error, line_mark
 from grader.worker.toolchain.machine_facts import kernel_facts
 from grader.worker.toolchain.nvrtc import Compiled, compiled, no_cache_options
 
-_DEVICE = ("__global__", "__device__", "constexpr", "consteval")
+_DEVICE = ("__global__", *ADDED_WORDS, "constexpr", "consteval")
 _OF_HOST = re.compile(r"\b(?:std|torch|at|c10|py|pybind11)\s*::")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\)*", re.MULTILINE)
 _INCLUDE = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]+)[>\"]")
@@ -108,14 +109,24 @@ def start(source: str, cell: str, flags: Sequence[str] = ()) -> None:
 
 
 def facts() -> list[dict[str, Any]]:
-    """Return `machine_facts.kernel_facts` of all sources that were built here, as far as NVRTC can compile them."""
+    """Return `machine_facts.kernel_facts` of all sources that were built here, as far as NVRTC can compile them.
+
+    Templates are compiled for the instances whose launches were listed.
+    """
     found: list[dict[str, Any]] = []
     for source, flags in _sources:
         with contextlib.suppress(ImportError, RuntimeError):
-            report = ("--ptxas-options=-v", *no_cache_options())
-            answer = _nvrtc(f"{_prelude(flags)}{device_code(source).code}", *report)
+            code, report = f"{_prelude(flags)}{device_code(source).code}", ("--ptxas-options=-v", *no_cache_options())
+            launched = [each for each in launched_instances() if re.search(rf"\b{_name_of(each)}\b", source)]
+            answer = _nvrtc(code, *report, instances=launched)
+            if answer.error and launched:  # GCC may write a type in another way
+                answer = _nvrtc(code, *report)
             found += kernel_facts(answer.ptx, answer.log)
     return found
+
+
+def _name_of(instance: str) -> str:
+    return instance.partition("<")[0].rpartition("::")[2]
 
 
 def _prelude(flags: Sequence[str]) -> str:

@@ -11,7 +11,9 @@ __all__ = [
     "Buffer",
     "counted",
     "in_words",
+    "instance",
     "is_used",
+    "launched_instances",
     "raise_failure",
     "returned",
     "send_buffers",
@@ -27,7 +29,10 @@ __all__ = [
 _failures: dict[str, Callable[[], bytes | None]] = {}  # by path of the extension
 _libraries: dict[str, ctypes.CDLL] = {}
 _OF_LAUNCH = re.compile(r"cuda|launch|kernel|\berr|\bcode\b|\bstatus\b|\b[19]\W*$", re.IGNORECASE)  # 1, 9: refused
+_NAME_OF_FUNCTION = re.compile(r"[\w:]+\Z", re.ASCII)
+_ARGUMENTS = re.compile(r"; (?=(?:[\w:]+ )*[\w:]+ = )")  # the last ones are aliases such as `std::size_t = …`
 waits: list[Callable[[], None]] = []  # to call when the host waits for the GPU
+_launched: dict[str, None] = {}  # kernels that were listed, in their order
 _buffers: tuple[Buffer, ...] = ()
 _scratch: tuple[Buffer, ...] = ()
 
@@ -153,7 +158,27 @@ def counted(on: int) -> list[list[str]]:
         take = library.cuda_on_cpu_counted
         take.restype = ctypes.c_char_p
         found += [line.split() for line in (take(on) or b"").decode(errors="replace").splitlines()]
+    _launched.update((" ".join(words[1:]), None) for words in found if words[0] == "kernel")
     return found
+
+
+def launched_instances() -> list[str]:
+    """Return the instances of kernel templates whose launches were listed, such as `power<float, 2>`."""
+    return [found for found in map(instance, _launched) if "<" in found]
+
+
+def instance(function: str) -> str:
+    """Return the name of a kernel in GCC's `__PRETTY_FUNCTION__`, with its template arguments, or "".
+
+    For `void power(const T*, T*) [with T = float; int N = 2]`, it is `power<float, 2>`.
+    """
+    head, _, tail = function.partition(" [with ")
+    name = _NAME_OF_FUNCTION.search(head.partition("(")[0])
+    if name is None:
+        return ""
+    pairs = [each.partition(" = ") for each in _ARGUMENTS.split(tail.removesuffix("]"))]
+    given = ", ".join(value.strip("{}") for of, _, value in pairs if not of.endswith("_t"))
+    return f"{name[0]}<{given}>" if tail else name[0]
 
 
 def watch(extension: Any) -> None:

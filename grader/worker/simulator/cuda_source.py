@@ -90,10 +90,11 @@ def translate(source: str, bounds: bool = True) -> str:
     """Return C++ for `cuda_on_cpu.h` with the same number of lines, so that line numbers stay the author's.
 
     Invalid code, such as an unclosed launch, is left unchanged for the compiler to report. Checks that a tensor is on
-    the GPU become checks that it is on the CPU. `bounds`: kernels compare their block with `__launch_bounds__`.
+    the GPU become checks that it is on the CPU. Each kernel tells its name and its template arguments. `bounds`: it
+    compares its block with `__launch_bounds__`.
     """
     tokens = _typed_launches(_called_kernels(inline_ptx(tokenize(source))))
-    tokens = _launch_bounds(tokens) if bounds else tokens
+    tokens = _begin_kernels(tokens, bounds)
     return joined(_launches(shared_memory(variables(_device(_products_of_blocks(tokens))))))
 
 
@@ -133,20 +134,22 @@ def _typed_launches(tokens: list[Token]) -> list[Token]:
     return result
 
 
-def _launch_bounds(tokens: list[Token]) -> list[Token]:
-    """Let each kernel with `__launch_bounds__` compare its block with them first."""
-    checks: dict[int, Token] = {}  # by the index of the body's brace
+def _begin_kernels(tokens: list[Token], bounds: bool) -> list[Token]:
+    """Let each kernel first tell its name and, if `bounds`, compare its block with its `__launch_bounds__`."""
+    calls: dict[int, Token] = {}  # by the index of the body's brace
     for at, token in enumerate(tokens):
         name = name_of_function(tokens, at) if token.text == "__global__" else 0
         if not name:
             continue
         begin = next((i for i in range(at, name) if tokens[i].text == "__launch_bounds__"), 0)
         end = closing(tokens, next_token(tokens, begin + 1)) if begin else -1
-        body = next_token(tokens, closing(tokens, next_token(tokens, name + 1)) + 1)
-        if 0 < end < body < len(tokens) and tokens[body].text == "{":
-            bounds = " ".join(t.text for t in tokens[begin + 1 : end + 1] if not t.blank)
-            checks[body] = Token("punctuation", f" ::cuda_on_cpu::keep_bounds{bounds};")
-    return [each for at, token in enumerate(tokens) for each in (token, checks.get(at)) if each is not None]
+        after = closing(tokens, next_token(tokens, name + 1))
+        body = next_token(tokens, after + 1)
+        if 0 < after < body < len(tokens) and tokens[body].text == "{":
+            most = " ".join(token.text for token in tokens[begin + 1 : end + 1] if not token.blank)
+            check = f" ::cuda_on_cpu::keep_bounds{most};" if bounds and 0 < end < body else ""
+            calls[body] = Token("punctuation", f"{check} ::cuda_on_cpu::entered(__PRETTY_FUNCTION__);")
+    return [each for at, token in enumerate(tokens) for each in (token, calls.get(at)) if each is not None]
 
 
 _BEFORE_A_PRODUCT = ("=", "(", ",", "[", "{", "+", "<", ">", "?", ":", "return")  # they bind less tightly

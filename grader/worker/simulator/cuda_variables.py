@@ -142,7 +142,7 @@ def _static(declaration: list[Token], is_static: bool, at_file_scope: bool, stat
     return Token("punctuation", shared + new)
 
 
-_VARIABLES = ("__device__", "__constant__", "__managed__")
+_VARIABLES = {"__device__": "variable", "__constant__": "constant", "__managed__": "managed"}  # spaces in `regions.h`
 
 
 def variables(tokens: list[Token]) -> list[Token]:
@@ -160,8 +160,9 @@ def variables(tokens: list[Token]) -> list[Token]:
         result += tokens[i:end]
         for name in names:
             count += 1
-            managed = str(any(token.text == "__managed__" for token in tokens[i:end])).lower()
-            text = f' static ::cuda_on_cpu::Variable cuda_on_cpu_variable_{count}({name}, "{name}", {managed});'
+            words = {token.text for token in tokens[i:end]}
+            space = "::cuda_on_cpu::Space::" + [space for word, space in _VARIABLES.items() if word in words][-1]
+            text = f' static ::cuda_on_cpu::Variable cuda_on_cpu_variable_{count}({name}, "{name}", {space});'
             result.append(Token("punctuation", text))
         i = end
     return result

@@ -30,7 +30,8 @@ from grader.worker.simulator.lacks import NotSimulated, is_of_cuda, lacking
 from grader.worker.simulator.multiprocessors import exchanged
 from grader.worker.toolchain import forked
 from grader.worker.toolchain.compiler_errors import cell_of_caller, line_mark, place_of_error
-from grader.worker.toolchain.nvrtc import compiled, ptx_facts
+from grader.worker.toolchain.machine_facts import kernel_facts
+from grader.worker.toolchain.nvrtc import compiled, no_cache_options, ptx_facts
 
 FILE = "kern.cu"
 MAGIC = "cuda-on-cpu fatbin\n"  # the beginning of a file that the simulator's `nvcc` wrote
@@ -46,6 +47,7 @@ _PREPROCESS = ("-E", "-P", "-w", "-x", "c++", "-std=c++20", "-")
 _NOT_FOUND = re.compile(r'(?:cannot|could not) open source file "([^"]+)"')
 _DEFINE = r"#\s*define\s+{name}\s+(\d+)\b|\bconstexpr\s+(?:static\s+)?(?:int|unsigned)\s+{name}\s*=\s*(\d+)"
 
+_built: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []  # source, options and name expressions
 _loaded_before: set[tuple[str, tuple[str, ...]]] = set()  # source and options of each module
 
 
@@ -179,6 +181,16 @@ def build(
     return library
 
 
+def facts() -> list[dict[str, Any]]:
+    """Return `machine_facts.kernel_facts` of all sources that were built here."""
+    found: list[dict[str, Any]] = []
+    for source, options, names in _built:
+        report = (f"--gpu-architecture=sm_{target()}", "--ptxas-options=-v", *no_cache_options())
+        answer = compiled(source.encode(), FILE, (*options, *report), names)
+        found += kernel_facts(answer.ptx, answer.log)
+    return found
+
+
 def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...]) -> bool:
     """Compile with NVRTC, which needs no GPU, so that only valid CUDA C++ runs in the simulator.
 
@@ -190,6 +202,7 @@ def _must_compile(source: str, options: tuple[str, ...], names: tuple[str, ...])
     except (ImportError, RuntimeError):  # NVRTC is not installed: the C++ compiler must suffice
         return False
     if not answer.error:
+        _built.append((source, options, names))
         forked.facts.extend(ptx_facts(answer.ptx))
         return True
     if is_of_cuda(_NOT_FOUND.search(answer.error)):

@@ -5,12 +5,14 @@ A forked copy of the process exchanges the simulator for the compiler, in the fu
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import importlib
 import os
 import re
 import sys
 import traceback
+import zlib
 from dataclasses import dataclass, field
 from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
@@ -18,6 +20,8 @@ from typing import Any
 from grader.protocol.target import target
 from grader.worker.simulator import tally
 from grader.worker.toolchain import forked
+from grader.worker.toolchain.machine_facts import kernel_facts
+from grader.worker.toolchain.nvjitlink import assembled
 from grader.worker.toolchain.nvrtc import ptx_facts
 
 _OPTIONS = ("debug", "fastmath", "forceinline", "launch_bounds", "lineinfo", "opt")  # of `numba.cuda.compile`
@@ -79,12 +83,17 @@ def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any]
         message = _RAISED.sub("", f"{reason[0] if reason else text} {called[1] if called else ''}".strip())
         line = _line(error, text) or function.__code__.co_firstlineno
         return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:4000]}}
-    return {
-        "facts": [
-            fact | {"capped": cap, "double": any("array(float64" in str(kind) for kind in signature)}
-            for fact in ptx_facts(ptx)
-        ]
-    }
+    more = {"capped": cap, "double": any("array(float64" in str(kind) for kind in signature)}
+    text = base64.b64encode(zlib.compress(ptx.encode())).decode()
+    return {"facts": [fact | more for fact in ptx_facts(ptx)], "code": {"ptx": text, **more}}
+
+
+def facts(code: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return `machine_facts.kernel_facts` of a "code" that `forked.result` has."""
+    ptx, log = zlib.decompress(base64.b64decode(code["ptx"])).decode(), ""
+    with contextlib.suppress(ImportError, RuntimeError):
+        log = assembled(ptx, target(), code["capped"])[1]
+    return [fact | {"double": code["double"]} for fact in kernel_facts(ptx, log)]
 
 
 def _line(error: Exception, text: str) -> int | None:

@@ -81,7 +81,8 @@ def add(work: Callable[[], dict[str, Any]]) -> None:
 def result(limit_s: float) -> dict[str, Any]:
     """Wait for all that was added.
 
-    Return the first "failure", or else all "facts", the names of the compiled "kernels" and the first reason, "absent".
+    Return the first "failure", or else all "facts", the names of the compiled "kernels", each answer's "code" and the
+    first reason, "absent".
     """
     ends = time.monotonic() + limit_s
     answers = [each.answer(ends - time.monotonic()) for each in _pending or ()]
@@ -94,4 +95,5 @@ def result(limit_s: float) -> dict[str, Any]:
     absent = next((answer["absent"] for answer in found if "absent" in answer), "")
     kernels = [name for answer in found for name in answer.get("kernels", ())]
     every = [*facts, *(fact for answer in found for fact in answer.get("facts", ()))]
-    return {"absent": absent, "facts": every, "kernels": kernels}
+    codes = [answer["code"] for answer in found if "code" in answer]
+    return {"absent": absent, "facts": every, "kernels": kernels, "codes": codes}

@@ -1,5 +1,6 @@
 # slow: the phase is computed and reduced in double precision before the fast sines
 # cause: double precision
+# blind: missed
 import cupy as cp
 import numpy as np
 

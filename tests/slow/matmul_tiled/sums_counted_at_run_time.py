@@ -1,5 +1,6 @@
 # slow: the number of sums per thread is an argument, so that their array is in local memory
 # cause: spills
+# blind: missed
 import ctypes
 from functools import cache
 

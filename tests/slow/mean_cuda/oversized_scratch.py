@@ -1,5 +1,6 @@
 # slow: 48 kB of shared memory per block of 64 threads leave each SM with few warps
 # cause: low occupancy
+# blind: missed
 import ctypes
 from functools import cache
 

@@ -1,5 +1,6 @@
 # slow: pow in float64, with the exponent as an argument of the kernel
 # cause: double precision
+# blind: missed
 import ctypes
 from functools import cache
 

@@ -1,5 +1,6 @@
 # slow: an index that depends on the thread moves each thread's array from registers to local memory
 # cause: spills
+# blind: missed
 import ctypes
 from functools import cache
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from grader.words import kernel_name
 from grader.worker.simulator import cuda_compiled
 from grader.worker.simulator.cuda_compiled import Unsure, device_code, refusal
 from grader.worker.toolchain.nvrtc import Compiled
@@ -138,13 +139,15 @@ def test_what_only_the_host_has_is_refused(before, body, says):
         ("const float factor = 2;\n", "*x = factor;"),
         ("constexpr int table[2] = {1, 2};\n", "const int one = table[1]; *x = one;"),
         ("static __device__ int counter;\n__constant__ int one = 1;\n", "counter = one;"),
+        ("#define TABLE(w) {w, 2 * w}\n__constant__ int both[2] = TABLE(3);\n", "*x = both[*x];"),
+        ("#define ONE(w) w\n__constant__ int both[2] = {ONE(3), ONE(4)};\n", "*x = both[*x];"),
         ("int calls = 0;\n", "int calls = 1; *x = calls;"),
         ("", "auto rand = [](int value) { return value; }; *x = rand(*x);"),
         ("__device__ int time(int* at) { return *at; }\n", "*x = time(x);"),
         ("struct Timer { void wait() { cudaDeviceSynchronize(); } };\n", "*x = 1;"),
         ("#include <vector>\nstd::vector<int> sizes;\nint count() { return sizes.size() + rand(); }\n", "*x = 1;"),
     ],
-    ids=["number", "constexpr", "device", "shadowed", "lambda", "own", "struct", "host"],
+    ids=["number", "constexpr", "device", "macro", "macros", "shadowed", "lambda", "own", "struct", "host"],
 )
 def test_names_of_the_host_that_a_kernel_declares_or_does_not_use_are_right(before, body):
     """A name counts only where no declaration of the device code has it; what the host does with it is its own."""
@@ -261,3 +264,29 @@ def test_a_kernels_own_lambda_may_have_the_name_of_a_function(kernel):
     template = "template <typename F>\n" if "F twice" in kernel else ""
     host = "int twice(int x) { return 2 * x; }\n"
     assert refusal(f"{host}{template}__global__ void kernel{kernel} *x = twice(2); }}\n", "") == ""
+
+
+_POWER = """template <typename F> struct Power { F by; __device__ F operator()(F x) const { return pow(x, by); } };
+template <int N, typename F>
+__global__ void power(const float* in, float* out, F f) { for (int i = 0; i < N; ++i) out[i] = f(in[i]); }
+__global__ void copy(float* x) { x[0] = x[1]; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("launched", "found"),
+    [
+        (["power<4, Power<double>>"], ["power", "copy"]),
+        (["other<4>"], ["copy"]),
+        (["power<4, run()::<lambda(float)>>"], ["copy"]),
+    ],
+)
+def test_the_facts_of_a_template_are_those_of_the_launched_instances(monkeypatch, launched, found):
+    """An instance of another source, or of a type without a name, does not keep the rest from being compiled."""
+    monkeypatch.setattr(cuda_compiled, "_sources", [(_POWER, ())])
+    monkeypatch.setattr(cuda_compiled, "launched_instances", lambda: launched)
+    facts = {kernel_name(fact["kernel"]): fact for fact in cuda_compiled.facts()}
+    assert sorted(facts) == sorted(found)
+    if "power" in facts:
+        assert facts["power"]["double_cycles"] > 0.3 * facts["power"]["cycles"]
+        assert facts["power"]["registers"] > facts["copy"]["registers"]

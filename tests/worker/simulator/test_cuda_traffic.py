@@ -35,6 +35,8 @@ KERNEL(one_block, for (int i = threadIdx.x; i < n * n; i += 256) out[i] = x[i];)
 KERNEL(one_small_block, for (int i = threadIdx.x; i < n; i += 256) out[i] = x[i];) { one_small_block<<<1, 256>>>(x, out, n); }
 KERNEL(in_fours, int i = blockIdx.x * 256 + threadIdx.x; reinterpret_cast<float4*>(out)[i] = reinterpret_cast<const float4*>(x)[i];) { in_fours<<<n * n / 1024, 256>>>(x, out, n); }
 KERNEL(in_pairs_of_fours, int i = 2 * (blockIdx.x * 256 + threadIdx.x); float4 v = reinterpret_cast<float4*>(out)[i]; v.x = x[0]; v.y = x[1]; v.z = x[2]; v.w = x[3]; reinterpret_cast<float4*>(out)[i] = v;) { in_pairs_of_fours<<<n * n / 2048, 256>>>(x, out, n); }
+__constant__ float table[256];
+KERNEL(from_constants, int i = blockIdx.x * 256 + threadIdx.x; out[i] = table[i * 9 % 256];) { from_constants<<<n, 256>>>(x, out, n); }
 KERNEL(one_for_all, out[blockIdx.x * 256 + threadIdx.x] = x[blockIdx.x];) { one_for_all<<<n, 256>>>(x, out, n); }
 #define FOUR_COLUMNS(k) out[column * n + k] = x[k]; out[column * n + k + 1] = x[k]; out[column * n + k + 2] = x[k]; out[column * n + k + 3] = x[k];
 KERNEL(many_columns, int column = blockIdx.x * 32 + threadIdx.x; FOUR_COLUMNS(0) FOUR_COLUMNS(8) FOUR_COLUMNS(16) FOUR_COLUMNS(24) FOUR_COLUMNS(32) FOUR_COLUMNS(40) FOUR_COLUMNS(48) FOUR_COLUMNS(56)) { many_columns<<<n / 32, 32>>>(x, out, n); }
@@ -91,7 +93,17 @@ def test_remarks_without_room_are_left_out_whole(library: ctypes.CDLL, monkeypat
 
 
 @pytest.mark.parametrize(
-    "kernel", ["padded", "swizzled", "one_small_block", "in_fours", "in_pairs_of_fours", "one_for_all", "some_lanes"]
+    "kernel",
+    [
+        "padded",
+        "swizzled",
+        "one_small_block",
+        "in_fours",
+        "in_pairs_of_fours",
+        "one_for_all",
+        "some_lanes",
+        "from_constants",
+    ],
 )
 def test_good_access_and_doubtful_one_get_no_remark(
     library: ctypes.CDLL, kernel: str, monkeypatch: pytest.MonkeyPatch
@@ -122,6 +134,8 @@ def test_launches_and_accesses_are_listed_while_they_are_counted(
     assert [each[2] for each in accesses[1:3]] == [1, 32]
     assert {accesses[number][2] for number in (0, 3, 4)} <= few
     assert accesses[5][2] == 32
+    kernels = [cuda_library.instance(" ".join(words[1:])) for words in listed if words[0] == "kernel"]
+    assert kernels == ["one_bank", "stores_columns"]
     launches = [words for words in listed if words[0] == "launch"]
     assert [words[2:6] for words in launches] == [["8", "8", "1", "256"], ["8", "32", "1", "256"]]
     assert total == ["total", "2"]
@@ -151,3 +165,19 @@ def test_a_launch_that_is_planned_does_not_run(library: ctypes.CDLL, monkeypatch
     library.run_even_and_odd(None, None, N)
     launch, total = cuda_library.counted(on=0)
     assert (launch[0], launch[2:6], total) == ("launch", ["2", "1", "1", "64"], ["total", "1"])
+
+
+@pytest.mark.parametrize(
+    ("function", "instance"),
+    [
+        ("void flip(const float*, int) [with int SIDE = 32; bool EVEN = true]", "flip<32, true>"),
+        ("void map(float*, Function) [with Function = Power<double>]", "map<Power<double>>"),
+        ("void own::scale(T*) [with T = Vector<float, 4>; uint32_t = unsigned int]", "own::scale<Vector<float, 4>>"),
+        ("void all(Types ...) [with Types = {int, float}]", "all<int, float>"),
+        ("void plain(int)", "plain"),
+        ("", ""),
+    ],
+)
+def test_an_instance_of_a_template_is_written_as_in_a_launch(function: str, instance: str) -> None:
+    """GCC appends what aliases such as `uint32_t` stand for."""
+    assert cuda_library.instance(function) == instance

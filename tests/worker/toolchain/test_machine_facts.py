@@ -26,7 +26,12 @@ _PTX = """
 }
 .visible .entry product()
 {
+    // begin inline asm
+    {
     wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}, %rd1, %rd2, 1, 1, 1, 0, 0;
+}
+    // end inline asm
+    st.global.b32 [%rd1], %r1;
     ret;
 }
 """
@@ -41,10 +46,11 @@ def test_instructions_are_counted_by_kernel() -> None:
     """Loads from shared memory and conversions do not count, and each kernel has its own."""
     copy, product = kernel_facts(_PTX, _LOG)
     assert copy == {
-        "kernel": "copy", "float64": 1, "tensor_cores": 0, "atomics": 1, "fast_sines": 1,
-        "load_16": 1, "load_4": 1, "store_8": 1, "registers": 42, "spilled": 16,
+        "kernel": "copy", "float64": 1, "tensor_cores": 0, "atomics": 1, "async_copies": 0, "fast_sines": 1,
+        "load_16": 1, "load_4": 1, "store_8": 1, "registers": 42, "spilled": 16, "double": False, "indexed": 0,
+        "cycles": 17, "double_cycles": 8, "access_cycles": 252,
     }  # fmt: skip
-    assert (product["tensor_cores"], "registers" in product) == (1, False)
+    assert (product["tensor_cores"], product["store_4"], "registers" in product) == (1, 1, False)
 
 
 def test_without_a_log_the_assembler_is_asked() -> None:

@@ -331,7 +331,7 @@ CUDA_ON_CPU_UNSEEN static void access_of_host(uintptr_t address, bool writes, vo
         return fail(cudaErrorLaunchFailure, true,
                     "Unfinished: the host %s %s%s, but it does not wait for the GPU: what was started%s may still use that memory.",
                     verb, place, on_line(line).text, on_line(busy).text);
-    const bool variable = region->space == Space::variable;
+    const bool variable = is_variable(*region);
     fail(cudaErrorLaunchFailure, true, "Host: code of the host %s %s%s, which is %s.", verb, place, on_line(line).text,
          variable ? "a variable of the GPU: the host has another one of the same name"
                   : "in the GPU's memory. Only kernels can use it there");

@@ -137,7 +137,8 @@ extern "C" __attribute__((visibility("default"), used)) CUDA_ON_CPU_UNSEEN const
 
 // Lists the launches from now on, or no longer, and returns the list up to now: "launch" with its line, the grid in x, y
 // and z, the threads of a block, bytes of shared memory, atomics, and the accesses of the busiest thread: in the busiest
-// block, in all blocks, and how many more they are in all blocks than those of other warps. Before it there is an "access" for each place where all lanes
+// block, in all blocks, and how many more they are in all blocks than those of other warps. Before it there is "kernel"
+// with GCC's __PRETTY_FUNCTION__, or with nothing if it is not known; before that an "access" for each place where all lanes
 // of its first warp make the same accesses: line, load or store, global or shared, the sectors of some turns or the
 // conflicts in one bank, how many turns these are, bytes per lane, and all turns; "partly" for a long loop of some lanes
 // of this warp: line, the lanes as bits, and turns; "wait" for a call that makes the host wait: its line and name; at the

@@ -72,6 +72,9 @@ struct Config {
 
 CUDA_ON_CPU_STATE const Config* launched = nullptr;  // the launch that runs
 
+// Called first in each kernel.
+CUDA_ON_CPU_UNSEEN static inline void entered(const char* kernel) { traffic.kernel = kernel; }
+
 // `__launch_bounds__(most, …)` of the kernel that runs: a launch with larger blocks is refused.
 template <class... Others>
 CUDA_ON_CPU_UNSEEN static inline void keep_bounds(unsigned most, Others...) {
@@ -181,9 +184,12 @@ CUDA_ON_CPU_STATE bool one_block_told = false;
 constexpr unsigned long most_listed_launches = 16;
 
 CUDA_ON_CPU_UNSEEN static void list_launch(const Config& config, size_t shared) {
-    if (++traffic.launches <= most_listed_launches)
+    if (++traffic.launches <= most_listed_launches) {
+        list("kernel %s\n", traffic.kernel);
         list("launch %d %u %u %u %u %zu %lu %lu %lu %lu\n", config.line, config.grid.x, config.grid.y, config.grid.z,
              config.block.x * config.block.y * config.block.z, shared, traffic.atomics, traffic.most, traffic.total, traffic.alone);
+    }
+    traffic.kernel = "";
     traffic.most = traffic.total = traffic.alone = 0;
 }
 

@@ -14,7 +14,7 @@
 namespace cuda_on_cpu {
 
 // `managed` and `pinned` are memory that the host may use, too, once the GPU is done with it.
-enum class Space : unsigned char { tensor, allocated, managed, pinned, shared, dynamic, variable };
+enum class Space : unsigned char { tensor, allocated, managed, pinned, shared, dynamic, variable, constant };
 
 struct Region {
     uintptr_t begin, end;
@@ -63,6 +63,11 @@ CUDA_ON_CPU_UNSEEN static inline bool is_of_both(const Region& region) {
 // A tensor that the function was given, or has made.
 CUDA_ON_CPU_UNSEEN static inline bool is_output(const Region& region) { return region.space == Space::tensor && !region.read_only; }
 
+// A variable of the GPU at file scope, which the host has under the same name.
+CUDA_ON_CPU_UNSEEN static inline bool is_variable(const Region& region) {
+    return region.space == Space::variable || region.space == Space::constant;
+}
+
 // The GPU is done with everything that was launched before.
 CUDA_ON_CPU_UNSEEN static void all_done() {
     for (int i = 0; i < region_count; ++i) regions[i].busy = regions[i].changed = 0;
@@ -87,8 +92,8 @@ CUDA_ON_CPU_UNSEEN static Region region_of(T& object, const char* name, const ch
 
 struct Variable {  // registers a `__device__` or `__constant__` variable when the library is loaded
     template <class T>
-    CUDA_ON_CPU_UNSEEN Variable(T& object, const char* name, bool managed = false, int line = __builtin_LINE()) {
-        add_region(region_of(object, name, __PRETTY_FUNCTION__, line, managed ? Space::managed : Space::variable));
+    CUDA_ON_CPU_UNSEEN Variable(T& object, const char* name, Space space, int line = __builtin_LINE()) {
+        add_region(region_of(object, name, __PRETTY_FUNCTION__, line, space));
     }
 };
 
@@ -110,7 +115,7 @@ CUDA_ON_CPU_UNSEEN static void describe_place(char* text, size_t size, uintptr_t
                      at % region->row_of_rows / item);
         else if (region->row) snprintf(text, size, "`%s[%u][%u]`", region->name, at / region->row, at % region->row / item);
         else if (region->end - region->begin == item) snprintf(text, size, "`%s`", region->name);
-        else if (region->space == Space::shared || region->space == Space::variable || (region->space == Space::managed && region->line))
+        else if (region->space == Space::shared || is_variable(*region) || (region->space == Space::managed && region->line))
             snprintf(text, size, "`%s[%u]`", region->name, at / item);
         else snprintf(text, size, "element %u of `%s`", at / item, region->name);
         return;

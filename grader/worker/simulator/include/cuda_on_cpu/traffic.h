@@ -36,6 +36,7 @@ CUDA_ON_CPU_STATE struct Traffic {
     unsigned long launches = 0, atomics = 0;
     unsigned steps[most_warps * lanes];  // accesses of each thread of the block
     unsigned long most = 0, total = 0, alone = 0;  // of the busiest threads: see end_of_block
+    const char* kernel = "";  // that ran last, with its template arguments: GCC's __PRETTY_FUNCTION__
     char counted[8000] = "";
 } traffic;
 
@@ -46,7 +47,8 @@ CUDA_ON_CPU_UNSEEN static void watch_access(uintptr_t address, unsigned size, bo
     Place& place = traffic.places[at];
     if (at == traffic.count) {
         const Region* region = region_at(address);
-        if (!region) return;  // of the simulator, for example what a warp's lanes exchange
+        // Of the simulator, for example what a warp's lanes exchange; or constant memory, which has a cache without sectors.
+        if (!region || region->space == Space::constant) return;
         ++traffic.count;
         const bool shared = region->space == Space::shared || region->space == Space::dynamic;
         place.code = code, place.size = size, place.writes = writes, place.shared = shared, place.is_odd = false;
