@@ -136,19 +136,14 @@ class Worker:
 
     def _codes(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         """Return facts about what a GPU's compilers make of the kernels that the submission launches."""
-        from grader.worker.simulator import (
-            cuda_compiled,
-            cupy_kernels,
-            numba_compiled,
-            planned_launches,
-            triton_compiled,
-        )
+        from grader.worker.simulator import cuda_compiled, cupy_kernels, numba_compiled, planned_launches
+        from grader.worker.simulator.triton_compiled import facts as facts_of_triton
 
         assert self.called_as is not None
         slots = [[Slot.from_dict(slot) for slot in launch] for launch in message["launches"]]
         limit_s = message["limit_s"]
         cases = list(zip(message["cases"], slots, strict=True))
-        of_triton = triton_compiled.facts(self.called_as, cases, limit_s) if message["triton"] else []
+        of_triton = facts_of_triton(self.called_as, cases, limit_s) if message["triton"] else []
         planned = planned_launches.launches(self.called_as, cases, limit_s)
         found = forked.result(limit_s)
         of_numba = [fact for code in found.get("codes", ()) for fact in numba_compiled.facts(code)]
