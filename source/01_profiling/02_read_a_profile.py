@@ -67,7 +67,8 @@ for name, mean in ways.items():
 # of the same name, and `table()` prints the result.
 
 # %%
-with torch.autograd.profiler.profile(use_device="cuda" if device == "cuda" else None) as prof:
+on_gpu = {"use_device": "cuda", "use_kineto": True} if device == "cuda" else {}
+with torch.autograd.profiler.profile(**on_gpu) as prof:
     torch.mean(x)
 print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=40))
 
@@ -83,8 +84,8 @@ print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=6, max_
 #
 # Look at the row `aten::mean`. Without a GPU its total is almost everything and its self time almost nothing: it calls
 # `aten::sum`, which does the work, and then divides one number. With a GPU it launches a kernel itself, so its self time
-# is large, too. The CUDA columns of this old profiler are times between events. So even a row that launches no kernel,
-# such as `aten::as_strided`, has a few µs.
+# is large, too. Older code leaves out `use_kineto`. The CUDA columns are then times between events, so even a row that
+# launches no kernel, such as `aten::as_strided`, has a few µs.
 
 # %% [markdown]
 # ## The PyTorch profiler
@@ -124,6 +125,9 @@ print(rows.table(sort_by=by, row_limit=8, max_name_column_width=40))
 # PyTorch records the GPU through **CUPTI**, a library of NVIDIA's. If CUPTI cannot start, you get the CPU's part alone, in
 # tables and in timelines. The container may not allow profiling, for example, or the driver may be older than the library.
 # Remove the line with `KINETO_LOG_LEVEL` from the first cell, restart, and read what the profiler prints.
+#
+# Or an earlier profile in this process did not record the GPU. With PyTorch 2.15, the profiles after it then have no
+# kernels. Restart the kernel of the notebook, and let the first profile record the GPU.
 #
 # </details>
 #
