@@ -1,6 +1,5 @@
 # slow: a cap of 16 registers, so that the sums spill
 # cause: spills
-# without_a_gpu: unnamed
 import math
 
 from numba import cuda, from_dtype, int32, void
