@@ -1,5 +1,6 @@
 # slow: one kernel copies the matrix, a second one squares it in place
 # cause: extra traffic
+# without_a_gpu: unnamed
 # blind: missed
 import ctypes
 from functools import cache
