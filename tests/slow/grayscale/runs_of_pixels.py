@@ -1,5 +1,6 @@
 # slow: a thread takes 32 neighbouring pixels, so the threads of a warp read 96 bytes apart and store 32 bytes apart
 # cause: wasted sectors
+# without_a_gpu: unnamed
 import ctypes
 from functools import cache
 

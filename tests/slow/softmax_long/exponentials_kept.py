@@ -1,5 +1,6 @@
 # slow: a first kernel stores all exponentials in a matrix of their own, and a second one reads them again to divide
 # cause: extra traffic
+# without_a_gpu: unnamed
 from functools import cache
 
 import torch
