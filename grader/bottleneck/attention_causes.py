@@ -60,7 +60,7 @@ def tiles_of_attention(exercise: Exercise, evidence: Evidence) -> Iterator[Cause
         cure = "End each program's loop over the keys at its last query"
         gain = 4 * heads * length**2 * head / exercise.operations(last)
         yield Cause("idle elements", seen, cure, "accesses", line, gain)
-    reuse = operations / sum(each.bytes for some in inputs for each in some)
+    reuse = operations / max(1, sum(each.bytes for some in inputs for each in some))
     if reuse < _REUSE:
         seen = (
             f"The kernel does only {plural(round(reuse), 'operation')} per loaded byte, because few queries share each "

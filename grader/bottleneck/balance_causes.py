@@ -39,7 +39,9 @@ def divergence(evidence: Evidence) -> Iterator[Cause]:
             )
             cure = "Let all threads of a warp take the same branch: divide the work by warps, or do both in one loop"
             both = first.turns + second.turns
-            yield Cause("divergence", seen, cure, "accesses", lines[0] or None, both / max(first.turns, second.turns))
+            yield Cause(
+                "divergence", seen, cure, "accesses", lines[0] or None, both / max(1, first.turns, second.turns)
+            )
             return
 
 
@@ -51,7 +53,7 @@ def serial_tail(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
 
 def _of_a_block(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     found: list[tuple[float, Launch]] = []
-    for run in evidence.runs:
+    for run in evidence.runs if exercise.timed_cases else ():
         of_run: list[tuple[float, Launch]] = []
         for launch in run.launches:
             idle = launch.total - launch.alone < launch.programs  # the case is too small for the other warps
@@ -145,6 +147,8 @@ def atomics(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
             )
             at_most = _PER_ATOMIC / each if each >= 1 else float(_PER_ATOMIC)
             yield Cause("atomics", seen, cure, "accesses", line, at_most)
+        return
+    if not exercise.timed_cases:
         return
     timed = exercise.timed_cases[-1]
     good = recorded_us(exercise, timed)

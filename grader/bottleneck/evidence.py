@@ -253,7 +253,7 @@ class Evidence:
             if one["case"] in known
         ]
         machine, codes = dict(claims), _dicts(claims["codes"])
-        planned = [each for each in codes if each.get("planned") and each.get("case") in known]
+        planned = [each for each in codes if each.get("planned") and _is_in(known, each.get("case"))]
         of = known[planned[0]["case"]] if planned else None
         return cls(
             simulated=bool(claims["simulated"]),
@@ -408,6 +408,10 @@ class _Widths(dict[int, int]):
 
 def _dicts(claim: Any) -> Iterable[dict[str, Any]]:
     return [each for each in claim[:200] if isinstance(each, dict)] if isinstance(claim, list) else []
+
+
+def _is_in(known: Mapping[str, Any], name: Any) -> bool:
+    return isinstance(name, str) and name in known  # a list cannot be a key
 
 
 def _text(one: dict[str, Any], key: str, limit: int = _CHARACTERS) -> str:

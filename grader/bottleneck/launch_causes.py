@@ -104,6 +104,8 @@ def small_blocks(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     main = _main(run) if run is not None else None
     if main is None or main.accesses or not main.threads or main.programs < 2:
         return
+    if evidence.simulated and _threads_when_timed(evidence, main) != main.threads:
+        return  # chosen by the size of the case
     warps, code = -(-main.threads // WARP), main.code
     if main.threads % WARP:
         seen = (
@@ -123,6 +125,14 @@ def small_blocks(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
         )
         cure = _LARGER_PROGRAMS if triton else "Launch blocks of 128 or 256 threads"
         yield Cause(f"small {name}s", seen, cure, "calls", main.line, _unfilled(warps))
+
+
+def _threads_when_timed(evidence: Evidence, main: Launch) -> int:
+    """The threads per block of a launch in a timed case; 0 if that is not known and they depend on the case."""
+    planned = evidence.planned.launches if evidence.planned is not None else ()
+    in_plan = {each.threads for each in planned if each.line == main.line}
+    seen = in_plan or {each.threads for run in evidence.runs for each in run.launches if each.line == main.line}
+    return main.threads if main.threads in in_plan else seen.pop() if len(seen) == 1 else 0
 
 
 def _unfilled(warps: int) -> float:

@@ -142,8 +142,9 @@ def extra_operations(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
     if not large:
         return
     named = ", ".join(dict.fromkeys(f"`{each.name}`" for each in large))
+    where = "In addition to the kernel, torch" if any(run.launches for run in runs) else "Torch"
     seen = (
-        f"In addition to the kernel, torch's {named} {'moves' if len(large) == 1 else 'move'} {in_times(extra / must)} "
+        f"{where}'s {named} {'moves' if len(large) == 1 else 'move'} {in_times(extra / must)} "
         "as many bytes as the exercise needs."
     )
     cure = "Do this work in the kernel, on the elements that it has already loaded"
@@ -218,8 +219,9 @@ def _stored(run: Run) -> dict[int, float]:
             each.size * each.count for each in of_warp if each.kind == "load"
         ):
             continue
+        working = launch.total / launch.most if launch.most else launch.programs  # blocks: others find no data
         for each in stores:
-            found[each.line or 0] += each.size * each.count * launch.programs * launch.threads * launch.count
+            found[each.line or 0] += each.size * each.count * working * launch.threads * launch.count
     return found
 
 
@@ -261,7 +263,7 @@ def small_tiles(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
         of_warp = [each for each in launch.warps if each.kind == "load"]
         reads = sum(each.count * max(1, each.size // 4) for each in of_warp if each.name == "shared")
         looped = [each for each in of_warp if each.count >= _TURNS]
-        products = exercise.operations(run.case) / 2 / (launch.programs * launch.threads * launch.count)
+        products = exercise.operations(run.case) / 2 / (launch.programs * max(1, launch.threads) * launch.count)
         fetched = sum(each.count * max(1, each.size // 4) for each in looped if each.name == "global")
         if looped and not reads:
             seen = "Each thread reads a whole row and column from global memory, and shares nothing with other threads."

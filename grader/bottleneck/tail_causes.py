@@ -63,7 +63,7 @@ def serial_tail(evidence: Evidence) -> Iterator[Cause]:
     own = not any(run.operations for run in evidence.runs)
     filling = own and any(each.programs >= max(2, evidence.multiprocessors) for each in evidence.kernels)
     us, every = sum(each.us for each in alone), evidence.kernels_us
-    if filling and us >= _SHARE * every:
+    if filling and every > us >= _SHARE * every:
         worst = max(alone, key=lambda each: each.us)
         seen = (
             f"`{worst.name}` runs in {plural(worst.programs, 'block')}, and takes {time(us)} of the kernels' "

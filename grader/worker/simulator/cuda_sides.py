@@ -175,11 +175,18 @@ def _tables(tokens: list[Token], parts: list[Part]) -> Iterator[tuple[int, str]]
 
 def _may_be_constant(tokens: list[Token], at: int) -> bool:
     """Whether nvcc may compute what is at `at` itself: in an initial value, a size, a template argument or a label."""
-    words: list[str] = []
+    words: list[Token] = []
     while at > 0 and tokens[at - 1].text not in (";", "{", "}"):
         at -= 1
-        words += [] if tokens[at].blank else [tokens[at].text]
-    return words[:1] == ["<"] or not _CONSTANT_PLACES.isdisjoint(words)
+        words = words if tokens[at].blank else [tokens[at], *words]
+    before = [each for each in tokens[: at - 1] if not each.blank][-1:] if at and tokens[at - 1].text == "{" else []
+    in_braces = any(each.text in ("=", ",", "{", "]") or each.kind == "word" for each in before)
+    declares = any(
+        one.kind == other.kind == "word" and one.text not in _OF_STATEMENTS for one, other in itertools.pairwise(words)
+    )
+    listed = in_braces and before[0].text not in _OF_STATEMENTS
+    constant = not _CONSTANT_PLACES.isdisjoint(each.text for each in words)
+    return listed or declares or constant or [each.text for each in words[-1:]] == ["<"]
 
 
 def _of_a_thread(tokens: list[Token], parts: list[Part]) -> list[tuple[int, str]]:

@@ -24,6 +24,7 @@ from grader.worker.toolchain.machine_facts import kernel_facts
 from grader.worker.toolchain.nvjitlink import assembled
 from grader.worker.toolchain.nvrtc import ptx_facts
 
+_MOST_CODE = 1 << 15  # characters: an answer that is too long would be lost, and the facts with it
 _OPTIONS = ("debug", "fastmath", "forceinline", "launch_bounds", "lineinfo", "opt")  # of `numba.cuda.compile`
 _MOST_REGISTERS = 255  # of a thread: launch bounds limit them further, but by how much depends on the GPU
 _RAISED = re.compile(r"\.? Raised from \S+ \(\d+\)$")
@@ -84,8 +85,9 @@ def _compiled(function: Any, signature: tuple[Any, ...], options: dict[str, Any]
         line = _line(error, text) or function.__code__.co_firstlineno
         return {"failure": {"kind": "compile", "message": message, "line": line, "detail": text[:4000]}}
     more = {"capped": cap, "double": any("array(float64" in str(kind) for kind in signature)}
+    found: dict[str, Any] = {"facts": [fact | more for fact in ptx_facts(ptx)]}
     text = base64.b64encode(zlib.compress(ptx.encode())).decode()
-    return {"facts": [fact | more for fact in ptx_facts(ptx)], "code": {"ptx": text, **more}}
+    return found | ({"code": {"ptx": text, **more}} if len(text) <= _MOST_CODE else {})
 
 
 def facts(code: dict[str, Any]) -> list[dict[str, Any]]:
