@@ -134,8 +134,11 @@ def atomics(exercise: Exercise, evidence: Evidence) -> Iterator[Cause]:
         return
     of_blocks = [each.line for each in launch.accesses if each.kind == "atomic"]
     line = of_blocks[0] if of_blocks else launch.line
-    elements = sum(prod(array.shape) for array in run.case.inputs)
     if exercise.limited_by == "memory":
+        least = min(evidence.runs, key=lambda each: each.elements)
+        grows = least is run or sum(map(_atomics, least.launches)) < sum(map(_atomics, run.launches))
+        case = run.case if grows or not exercise.timed_cases else exercise.timed_cases[-1]  # a fixed grid has as many
+        elements = sum(prod(array.shape) for array in case.inputs)
         if count * _PER_ATOMIC > elements:
             each = elements / count
             seen = (
