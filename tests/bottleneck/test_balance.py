@@ -103,8 +103,8 @@ def test_a_small_kernel_after_one_that_fills_the_gpu_is_a_serial_tail() -> None:
     assert [one.kind for one in causes(find("mean_cuda"), "", evidence)] == ["few programs"]
 
 
-@pytest.mark.parametrize(("small", "named"), [(2112, False), (40, True)])
+@pytest.mark.parametrize(("small", "named"), [(30_000, False), (40, True)])
 def test_a_fixed_grid_has_as_many_atomics_in_the_timed_case(small: int, named: bool) -> None:
     """They are too many for the small case, but few for a large one; a grid that grows has more of both."""
-    evidence = _two_runs("mean_cuda", 4096, [{"atomics": small}], [{"atomics": 2112}])
+    evidence = _two_runs("mean_cuda", 4096, [{"atomics": small}], [{"atomics": 30_000}])
     assert ("atomics" in [cause.kind for cause in causes(find("mean_cuda"), "", evidence)]) is named
